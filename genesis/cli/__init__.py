@@ -1,7 +1,7 @@
 """The command line: ``genesis demo``, ``doctor``, ``docs``, ``cache``, and ``run`` and ``check`` (of `genesis.pytorch`).
 
-`demo`      the main job, told in three parts     `doctor`   what is installed and what each part adds
-`stages`    the three parts themselves            `terminal` `svg` `report`   how results are shown
+`demo`      the main job, told in four parts      `doctor`   what is installed and what each part adds
+`stages`    three of the parts, `breaking` the fourth   `terminal` `svg` `report`   how results are shown
 `docs`      the pages in a browser        `launch` `rank`   `run` in several ranks
 """
 
@@ -21,7 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"genesis {genesis.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     demo = commands.add_parser(
-        "demo", help="train on real handwritten digits: read them, draw them, invent a gradient (under a minute)"
+        "demo",
+        help="train on real handwritten digits: read them, draw them, invent a gradient, survive kill -9 (under a minute)",
     )
     demo.add_argument("--seed", type=int, default=0, help="the same seed gives the same numbers (default 0)")
     demo.add_argument("--fast", action="store_true", help="a few seconds with shorter training; its bars are lower")

@@ -1,4 +1,4 @@
-"""``genesis demo``: three parts on real handwritten digits, a saved model and a report. It is also a self-test."""
+"""``genesis demo``: four parts on real handwritten digits, a saved model and a report. It is also a self-test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import genesis
 from genesis import Tensor
 from genesis.base.text import for_stream, name_of
-from genesis.cli import stages, svg
+from genesis.cli import breaking, stages, svg
 from genesis.cli.doctor import DISTRIBUTION, threads
 from genesis.cli.report import Card, Section, write_report
 from genesis.cli.stages import Outcome
@@ -48,6 +48,13 @@ PARTS: list[tuple[str, str, str, Callable[[Terminal, bool], Outcome], Any]] = [
         "Rounding has no derivative. A function of your own gives it one:",
         stages.own_gradient,
         stages.Round,
+    ),
+    (
+        "breaking",
+        "Breaking",
+        "A training is killed in the middle of a step, and started again. Nothing is lost.",
+        breaking.breaking,
+        breaking.train_breakable,
     ),
 ]
 
@@ -85,7 +92,7 @@ def run(options: Namespace) -> int:
             seconds[name] = time.perf_counter() - begun
             for ok, text in outcomes[name].bars:
                 terminal.result(ok, text)
-            if name != "own_gradient":
+            if "model" in outcomes[name].material:
                 saved = save_models(folder, outcomes)
     except KeyboardInterrupt:
         terminal.line(
@@ -116,6 +123,7 @@ def save_models(folder: Path, outcomes: dict[str, Outcome]) -> list[str]:
     state = {
         f"{name}.{key}": value
         for name, o in outcomes.items()
+        if "model" in o.material
         for key, value in o.material["model"].state_dict().items()
     }
     path = folder / "model.safetensors"
@@ -181,7 +189,7 @@ def make_report(
     path: Path, outcomes: dict[str, Outcome], seconds: dict[str, float], total: float, options: Namespace
 ) -> None:
     """Write report.html."""
-    r, w, g = (outcomes[name] for name, *_ in PARTS)
+    r, w, g, b = (outcomes[name] for name, *_ in PARTS)
     cards = [
         Card(f"{r.numbers['accuracy']:.1%}", "of held-out digits read right", r.bars[0][0]),
         Card(f"{w.numbers['recognised']:.1%}", "of 500 drawings recognised", w.bars[0][0]),
@@ -190,12 +198,18 @@ def make_report(
             "the check of the new gradient",
             bool(g.numbers["gradient_passes"]),
         ),
+        Card(
+            "same bits" if b.numbers["same_bits"] else "lost",
+            "after kill -9 and going on",
+            all(ok for ok, _ in b.bars),
+        ),
         Card(f"{total:.0f} s", "for everything, on this machine's processor"),
     ]
     sections = [
         _reading_section(r),
         _writing_section(w),
         _gradient_section(g),
+        _breaking_section(b),
         _graph_section(),
         _time_section(seconds, total),
     ]
@@ -269,6 +283,35 @@ def _gradient_section(g: Outcome) -> Section:
         [(chart, "A network of rounded signals learns, because Round passes the gradient on.")],
         g.material["code"],
     )
+
+
+def _breaking_section(b: Outcome) -> Section:
+    runs = [
+        ("without kill -9", b.material["whole"]),
+        ("killed", b.material["killed"]),
+        ("went on", b.material["resumed"]),
+    ]
+    chart = svg.line_chart(
+        [svg.Series(name, each.steps, each.losses) for name, each in runs],
+        "Training loss by step, with and without kill -9",
+        "step",
+        "loss",
+    )
+    rows = [
+        ("process", "began after step", "ended after step", "sha256 of weights and optimizer"),
+        *[
+            (
+                name,
+                str(each.began),
+                str(each.steps[-1] if each.steps else each.began),
+                each.sha256 or "killed by SIGKILL",
+            )
+            for name, each in runs
+        ],
+    ]
+    lead = ". ".join(text[0].upper() + text[1:] for _, text in b.bars) + "."
+    caption = "The killed training and the one that went on lie on the one that nobody killed, value by value."
+    return Section("Breaking", lead, [(chart, caption)], b.material["code"], rows)
 
 
 def _graph_section() -> Section:

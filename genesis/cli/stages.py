@@ -1,4 +1,4 @@
-"""The demo's three parts: reading digits, drawing digits, and a gradient of your own.
+"""Three of the demo's parts: reading digits, drawing digits, and a gradient of your own.
 
 Each part trains a model, measures it on digits that were held out, and returns what it found; showing is left to
 `demo.py`.

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.cli import demo, main
+from genesis.cli import breaking, demo, main
 
 BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")) if p), None)
 
@@ -39,6 +39,7 @@ def fast(tmp_path_factory):
 def test_numbers_and_files(fast):
     folder, found = fast
     assert found["met"] and found["fast"] and found["reading"]["held_out"] == 355 and found["writing"]["copies"] == 0
+    assert found["breaking"]["same_bits"] and re.fullmatch(r"[0-9a-f]{64}", found["breaking"]["sha256"])
     assert sorted(p.name for p in folder.iterdir()) == ["model.safetensors", "report.html"]
     state = genesis.load(folder / "model.safetensors")
     assert state["reading.1.weight"].shape == (256, 64) and state["writing.leave.bias"].shape == (64,)
@@ -52,16 +53,16 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_the_same_seed_gives_the_same_numbers_without_a_socket_or_another_process(fast, tmp_path):
+def test_the_same_seed_gives_the_same_numbers_without_a_socket(fast, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, "demo", "--fast", "--json", "--out", str(tmp_path)],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stderr == ""
+    assert done.stderr.split() == ["subprocess.Popen"] * 3  # trainings: two that are broken, one that is not
     again = json.loads(done.stdout)
-    for part in ("reading", "writing", "own_gradient"):
+    for part in ("reading", "writing", "own_gradient", "breaking"):
         a, b = fast[1][part], again[part]
         assert {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}
 
@@ -110,6 +111,27 @@ def test_a_missed_bar_makes_the_exit_code_nonzero(tmp_path, monkeypatch, capsys)
     assert "FAIL too low" in capsys.readouterr().out.replace("✗", "FAIL")
 
 
+def test_a_training_that_loses_something_fails(monkeypatch):
+    """Bits that differ, and a training that begins anew, are what the bars are there for."""
+
+    class Shown:
+        def line(self, text=""):
+            pass
+
+    told, runs = breaking._told, []
+
+    def other_bits(process):
+        run = told(process)
+        runs.append(run._replace(sha256=run.sha256 and run.sha256[::-1]) if len(runs) == 1 else run)
+        return runs[-1]
+
+    monkeypatch.setattr(breaking, "_told", other_bits)
+    assert [ok for ok, _ in breaking.breaking(Shown(), True).bars] == [True, True, False]
+    runs.append(None)
+    monkeypatch.setattr(breaking, "_told", lambda process: told(process)._replace(began=0))
+    assert [ok for ok, _ in breaking.breaking(Shown(), True).bars] == [True, False, True]
+
+
 def test_report_is_self_contained(fast):
     page = (fast[0] / "report.html").read_text(encoding="utf-8")
     assert (
@@ -122,7 +144,17 @@ def test_report_is_self_contained(fast):
     assert len(drawings) >= 7
     for svg in drawings:
         ET.fromstring(svg)
-    for words in ("Reading", "Writing", "Your own gradient", "One step, recorded", "Time", "CC BY 4.0", "class Round"):
+    for words in (
+        "Reading",
+        "Writing",
+        "Your own gradient",
+        "Breaking",
+        "killed by SIGKILL",
+        "One step, recorded",
+        "Time",
+        "CC BY 4.0",
+        "class Round",
+    ):
         assert words in page
 
 
