@@ -17,17 +17,20 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from genesis.base.errors import DistributedError
-from genesis.cli.rank import FOLDER, LAUNCHER
+from genesis.cli.leftovers import PREFIX, lives, sweep
+from genesis.cli.rank import ENDED, FOLDER, LAUNCHER
 from genesis.distributed import installed
 
 _PREFIX = re.compile(r"\[r(\d+)\] ?")
 _SIGNAL = re.compile(r"\(signal (\d+)\)")
 _PID = re.compile(r"PID (\d+)")
+_GRACE = 5.0  # seconds in which mpiexec, or what it leaves, ends by itself
 _SHOWN = 16  # ranks of which the last screen says what they did
 _PATIENCE = 1.0  # seconds in which mpiexec ends its ranks when it is asked to
 
@@ -42,6 +45,7 @@ class Job(NamedTuple):
     hosts: str | None = None
     logs: str | None = None
     max_restarts: int = 0
+    options: Sequence[str] = ()  # more for mpiexec: how it starts processes on other machines
 
 
 def launch(job: Job) -> int:
@@ -51,6 +55,7 @@ def launch(job: Job) -> int:
         RuntimeError: there is no mpiexec; the message says what to install
     """
     status = 0
+    sweep()
     for attempt in range(job.max_restarts + 1):
         if attempt:
             print(f"genesis run: starts again, {attempt} of {job.max_restarts}", file=sys.stderr, flush=True)
@@ -64,11 +69,11 @@ def _command(job: Job) -> list[str]:
     hosts = ["-hosts", job.hosts] if job.hosts else []
     torch = ["--torch"] if job.torch else []
     rank = [sys.executable, "-m", "genesis.cli.rank", *torch, job.script, *job.arguments]
-    return [installed.launcher(), "-prepend-pattern", "[r%r] ", *hosts, "-n", str(job.ranks), *rank]
+    return [installed.launcher(), "-prepend-pattern", "[r%r] ", *job.options, *hosts, "-n", str(job.ranks), *rank]
 
 
 def _once(job: Job) -> int:
-    command, folder = _command(job), tempfile.mkdtemp(prefix="genesis-run-")
+    command, folder = _command(job), tempfile.mkdtemp(prefix=PREFIX)
     Path(folder, LAUNCHER).write_text(str(os.getpid()))
     try:
         process = subprocess.Popen(
@@ -78,7 +83,9 @@ def _once(job: Job) -> int:
         said = _Lines(job)
         with _terminated_as_interrupted():
             try:
-                said.copy(process)
+                lost = said.copy(process, Watch(folder, process))
+                if lost:
+                    _end(process, folder)
                 status = process.wait()
             except KeyboardInterrupt:
                 _end(process, folder)
@@ -91,6 +98,28 @@ def _once(job: Job) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class Watch:
+    """Whether MPI's own launcher has lost the job: a rank was killed, and it does nothing about it; or it is gone itself,
+    and ranks are not.
+    """
+
+    def __init__(self, folder: str, process: subprocess.Popen[str]) -> None:
+        self._folder, self._process = folder, process
+        self._since: float | None = None
+
+    def lost(self) -> bool:
+        """Called again and again: what is lost for some seconds remains so."""
+        gone = any([not lives(pid) and not self._ended(rank) for pid, rank in _pids(self._folder).items()])
+        if not gone and self._process.poll() is None:
+            self._since = None
+            return False
+        self._since = self._since or time.monotonic()
+        return time.monotonic() - self._since > _GRACE
+
+    def _ended(self, rank: str) -> bool:
+        return Path(self._folder, f"{rank}.{ENDED}").exists()
+
+
 class _Lines:
     """Copies what the ranks print, line by line; what mpiexec itself says is kept."""
 
@@ -101,17 +130,20 @@ class _Lines:
         if self._logs is not None:
             self._logs.mkdir(parents=True, exist_ok=True)
 
-    def copy(self, process: subprocess.Popen[str]) -> None:
-        """Until both streams end."""
+    def copy(self, process: subprocess.Popen[str], watch: Watch) -> bool:
+        """Until both streams end; whether they did not, because the job is lost."""
         streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
         threads = [threading.Thread(target=self._stream, args=each, daemon=True) for each in streams]
         for thread in threads:
             thread.start()
+        lost = False
         for thread in threads:
-            while thread.is_alive():  # a join without an end keeps Ctrl-C waiting
+            while thread.is_alive() and not lost:  # a join without an end keeps Ctrl-C waiting
                 thread.join(0.2)
-        for file in self._files.values():
+                lost = watch.lost()
+        for file in list(self._files.values()) if not lost else ():
             file.close()
+        return lost
 
     def _stream(self, source: Any, to: Any) -> None:
         for line in source:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import json
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -17,12 +20,13 @@ from typing import Any
 
 from genesis.distributed.environment import launch
 from genesis.distributed.watching import Progress, program_line
-from genesis.io.atomic import write_atomically
 from genesis.pytorch.run import run
 
 FOLDER = "GENESIS_RUN_FOLDER"  # where ranks on this machine leave their process numbers and notes
 LAUNCHER = "launcher"  # the file in it with the process number of ``genesis run``
+ENDED = "ended"  # ... of a rank whose program ran to its end
 _LOOK = 0.5  # seconds
+_PR_SET_PDEATHSIG = 1  # Linux: the signal that a process gets when its parent ends
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,23 +40,44 @@ def main(argv: Sequence[str]) -> int:
         _note_failures(Path(folder, f"{rank}.json"), rank)
         known = int(Path(folder, LAUNCHER).read_text()), Path(folder), rank
         threading.Thread(target=_beside, args=known, daemon=True).start()
+        atexit.register(_say, Path(folder, f"{rank}.{ENDED}"), "")
+        _end_with_parent()
     getattr(sys.stdout, "reconfigure", dict)(line_buffering=True, write_through=False)  # whole lines, and at once
     torch = argv[0] == "--torch"
     script, *arguments = argv[torch:]
     return run(script, arguments, torch)
 
 
+def _end_with_parent() -> None:
+    """Let the system end this rank with the process of MPI that started it: a rank that is inside of MPI, and waits there
+    for one that is dead, holds Python's lock and can do nothing itself.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _beside(launcher: int, folder: Path, rank: int) -> None:
     """Say what this rank does, for the last screen of a job; end it when ``genesis run`` is gone, as nobody else would."""
+    parent = os.getppid()
     while True:
-        with contextlib.suppress(OSError):
-            write_atomically(folder / f"{rank}.doing", doing().encode())
+        _say(folder / f"{rank}.doing", doing())
         time.sleep(_LOOK)
+        if os.getppid() != parent:
+            os._exit(1)
         try:
             os.kill(launcher, 0)
         except ProcessLookupError:
             shutil.rmtree(folder, ignore_errors=True)
             os._exit(1)
+
+
+def _say(path: Path, text: str) -> None:
+    """A small file, whole or not at all; it need not outlive the machine, so nothing waits for the disk."""
+    with contextlib.suppress(OSError):  # the job has ended, and its folder with it
+        new = path.with_suffix(".new")
+        new.write_text(text)
+        new.replace(path)
 
 
 def doing() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import signal
@@ -15,10 +16,12 @@ import pytest
 from ranks import JOBS, needs_mpi
 
 from genesis import cli
-from genesis.cli import launch
+from genesis.cli import launch, leftovers
+from genesis.cli.rank import LAUNCHER
 from genesis.distributed import installed
 
 RUN = [sys.executable, "-m", "genesis", "run"]
+_GONE = 10.0  # seconds; it is 2 where the machine has nothing else to do
 SCRIPT = str(JOBS / "printing.py")
 
 
@@ -54,8 +57,13 @@ def test_the_first_failure_is_the_last_screen(tmp_path):
 @needs_mpi
 @pytest.mark.slow
 def test_a_rank_that_is_killed_is_named(tmp_path):
-    done = run("-n", "2", SCRIPT, "killed", folder=tmp_path)
-    assert done.returncode != 0 and "genesis run: rank 1 was killed by SIGKILL" in done.stderr
+    done = run("-n", "2", SCRIPT, "killed later", folder=tmp_path)
+    assert done.returncode != 0
+    screen = done.stderr.partition("genesis run: ")[2]
+    assert re.match(
+        r"rank 1 was killed by SIGKILL, last seen at printing.py:\d+, after barrier .*\(call 1\)\n", screen
+    ), screen
+    assert re.search(r"^rank 0: last seen at barrier printing.py:\d+ \(call 2\)$", screen, re.M), screen
 
 
 @needs_mpi
@@ -84,15 +92,13 @@ def test_an_interrupt_ends_all_ranks(tmp_path, number):
         assert line, process.stderr.read()
         pids += [int(text) for text in re.findall(r"pid (\d+)", line)]
     process.send_signal(number)
+    begin = time.monotonic()
     _, errors = process.communicate(timeout=60)
     if number != signal.SIGKILL:
         assert process.returncode == 130 and "genesis run: interrupted" in errors
-    for pid in pids:
-        for _ in range(1000):  # the kernel takes a moment to end what was killed, a rank to see that it is alone
-            if not _lives(pid):
-                break
-            time.sleep(0.01)
-        assert not _lives(pid)
+    while any(map(_lives, pids)) and time.monotonic() - begin < _GONE:
+        time.sleep(0.01)
+    assert not any(map(_lives, pids))
     assert list(tmp_path.glob("genesis-run-*")) == []
 
 
@@ -135,6 +141,28 @@ def test_one_rank_is_the_ordinary_interpreter(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(launch, "launch", lambda job: 1 / 0)
     assert cli.main(["run", "-n", "1", str(script), "a"]) == 0
     assert capsys.readouterr().out == "['a']\n"
+
+
+def test_what_launchers_that_were_killed_left_is_taken_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(leftovers, "_MEMORY", tmp_path)
+    monkeypatch.setattr(leftovers, "_YOUNG", -1)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for name, pid in (("left", gone.pid), ("used", os.getpid())):
+        folder = tmp_path / f"genesis-run-{name}"
+        folder.mkdir()
+        (folder / LAUNCHER).write_text(str(pid))
+    for name in ("mpich_shm_1_0", "ucx_shm_posix_1", "mine"):
+        (tmp_path / name).write_text("x" * 100)
+    with open(tmp_path / "mpich_shm_1_0", "r+b") as file, mmap.mmap(file.fileno(), 100):
+        leftovers.sweep()
+        there = sorted(path.name for path in tmp_path.iterdir())
+    mapped = ["mpich_shm_1_0"] if Path("/proc/self/maps").exists() else []
+    assert there == ["genesis-run-used", "mine", *mapped]
+    monkeypatch.setattr(leftovers, "_YOUNG", 3600)
+    leftovers.sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
 def test_what_is_said_of_a_failure_without_a_note():

@@ -24,6 +24,11 @@ if case == "exception" and rank == 1:
     raise ValueError("here")
 if case == "killed" and rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
+if case == "killed later":
+    dist.barrier()
+    if rank == 1:
+        time.sleep(3)  # the launcher has seen what each does
+        os.kill(os.getpid(), signal.SIGKILL)
 if case == "sleeps":
     print(f"pid {os.getpid()}")
     time.sleep(60)
