@@ -6,6 +6,7 @@ import mmap
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,40 @@ def _lives(pid):
         return False
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
     return state != "" and not state.startswith("Z")
+
+
+@needs_mpi
+def test_two_jobs_at_once_with_a_port_that_is_taken(tmp_path):
+    """Jobs know nothing of each other, and of the port that the environment of torchrun names nothing is opened."""
+    with socket.create_server(("localhost", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+        command = [*RUN, "-n", "2", SCRIPT, "well"]
+        jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+        for job in jobs:
+            out, _ = job.communicate(timeout=400)
+            assert job.returncode == 0 and sorted(line[:11] for line in out.splitlines()) == [
+                "[r0] rank 0",
+                "[r1] rank 1",
+            ]
+        torchrun = environment | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+        alone = subprocess.run([sys.executable, SCRIPT, "well"], capture_output=True, text=True, env=torchrun)
+        assert alone.stdout == "rank 0 0 1 0 ['well']\n", alone.stderr
+        several = subprocess.run(
+            [sys.executable, SCRIPT, "well"], capture_output=True, text=True, env=torchrun | {"WORLD_SIZE": "2"}
+        )
+    assert "torchrun says 2 processes, MPI knows of 1\n  try: start them with genesis run -n 2" in several.stderr
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_mpi_that_may_use_no_free_port_says_so(tmp_path, monkeypatch):
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("MPIEXEC_PORT_RANGE", f"{port}:{port}")
+        done = run("-n", "2", SCRIPT, "well", folder=tmp_path)
+    assert done.returncode != 0 and done.stderr.startswith("genesis run: ended with status")
+    assert "no port to bind" in done.stderr
 
 
 def test_no_mpiexec_is_one_line(monkeypatch, capsys):

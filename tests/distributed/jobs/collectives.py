@@ -179,6 +179,30 @@ def layouts():
     equal(y, size * np.arange(3.0)[::-1])
 
 
+def of_nothing():
+    """Tensors without elements, of the same shapes in all ranks, go everywhere."""
+    none = genesis.zeros(0, 3)
+    dist.all_reduce(none)
+    dist.broadcast(none, 0)
+    dist.all_reduce(none, dist.ReduceOp.MAX)
+    outs = [genesis.zeros(0, 3) for _ in range(size)]
+    dist.all_gather(outs, none)
+    dist.all_gather_into_tensor(genesis.zeros(0, 3), none)
+    dist.reduce_scatter_tensor(genesis.zeros(0), genesis.zeros(0))
+    dist.gather(none, outs if rank == 0 else None, 0)
+    dist.scatter(none, outs if rank == 0 else None, 0)
+    dist.all_to_all_single(genesis.zeros(0, 3), none)
+    if rank < 2 <= size:
+        dist.isend(none, 1, tag=3) if rank == 0 else dist.recv(genesis.ones(0, 3), 0, tag=3)
+    assert [each.shape for each in outs] == [(0, 3)] * size
+    rest = genesis.full((rank,), float(rank))  # of some ranks nothing
+    sent = [rank if to == 0 else 0 for to in range(size)]
+    out = genesis.zeros(sum(range(size)) if rank == 0 else 0)
+    dist.all_to_all_single(out, rest, list(range(size)) if rank == 0 else [0] * size, sent)
+    if rank == 0:
+        equal(out, np.repeat(np.arange(float(size)), np.arange(size)))
+
+
 def works():
     pending = [dist.all_reduce(genesis.full((1000,), float(i)), async_op=True) for i in range(5)]
     alone = genesis.ones(1)
@@ -282,6 +306,7 @@ for check in (
     moves,
     exchanges,
     layouts,
+    of_nothing,
     works,
     messages,
     objects,
