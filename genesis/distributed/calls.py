@@ -23,6 +23,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.device import CPU
 from genesis.base.errors import DistributedError
 from genesis.core.graph.site import site_here, site_of
+from genesis.core.graph.switches import TRANSFERS
 from genesis.distributed.watching import program_line
 
 if TYPE_CHECKING:
@@ -111,11 +112,12 @@ class Calls:
                 return
         if self.broken is not None:
             raise DistributedError(self.broken)
-        self.waits = True
+        self.waits, begun = True, time.perf_counter_ns()
         try:
             self._wait(call, test, self.timeout if seconds is None else seconds)
         finally:
             self.waits = False
+        note("waiting", call, begun)
 
     def _wait(self, call: Call, test: Callable[[], bool], seconds: float) -> None:
         begin = look = time.monotonic()
@@ -157,6 +159,12 @@ class Calls:
                 problems = [each["problem"] for each in said if each and each["problem"]]
                 self.broken = f"{problems[0] if problems else _MISMATCH} at {_told(said, self.ranks)}"
         return DistributedError(self.broken)
+
+
+def note(category: str, call: Call, begun: int) -> None:
+    """Tell open profiles of what has just ended; it began at so many nanoseconds."""
+    for each in TRANSFERS:
+        each(category, call.name, begun / 1e3, time.perf_counter_ns() / 1e3)
 
 
 def _told(said: Sequence[dict[str, Any] | None], ranks: tuple[int, ...]) -> str:
@@ -224,7 +232,7 @@ class Work:
         self._calls, self._call, self._agreement, self._request = calls, call, agreement, request
         self._finish, self._result = finish, result
         self._error: DistributedError | None = None
-        self._done = False
+        self._done, self._begun = False, time.perf_counter_ns()
         if agreement is not None:
             calls.unmet.append((call, agreement))
         OPEN.add(self)
@@ -259,6 +267,7 @@ class Work:
         if self._agreement is not None:
             self._calls.meet(self._call, self._agreement)
         self._done = True
+        note("communication", self._call, self._begun)
         OPEN.discard(self)
         if self._finish is not None:
             self._finish()

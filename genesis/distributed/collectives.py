@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import enum
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
-from genesis.distributed.calls import Work
+from genesis.core.graph.switches import TRANSFERS
+from genesis.distributed.calls import Work, note
 from genesis.distributed.engine import Host, Request
 from genesis.distributed.groups import ProcessGroup, check_rank, group_of, rank_in
 from genesis.distributed.memory import Memory
@@ -65,9 +67,12 @@ def run(
         return Work(calls, call, agreement, start(), finish, result)
     shape, dtype = looks[:2]
     small = shape is not None and math.prod(shape) * dtype.itemsize <= _SMALL
+    begun = time.perf_counter_ns() if TRANSFERS else 0
     early = start() if small else None  # on its way together with the agreement
     calls.meet(call, agreement)
     calls.wait(call, start() if early is None else early)
+    if begun:
+        note("communication", call, begun)
     if finish is not None:
         finish()
     return None

@@ -23,6 +23,7 @@ from enum import Enum
 
 from genesis.profiler.events import Event as Event
 from genesis.profiler.events import record_function
+from genesis.profiler.ranks import export_ranks as export_ranks
 from genesis.profiler.recording import profile
 from genesis.profiler.schedules import ProfilerAction, schedule
 from genesis.profiler.totals import Average as Average

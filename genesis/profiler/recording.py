@@ -13,7 +13,7 @@ from genesis.core.graph import engine
 from genesis.core.graph.modes import closed, interception, opened, watchers
 from genesis.core.graph.node import Node
 from genesis.core.graph.site import line_here
-from genesis.core.graph.switches import ACTIVE, ONLOOKERS, PHASES
+from genesis.core.graph.switches import ACTIVE, ONLOOKERS, PHASES, TRANSFERS
 from genesis.profiler.events import OPEN, STACKS, Event, begin, end
 from genesis.profiler.schedules import RECORDING, ProfilerAction
 from genesis.profiler.totals import Average, Averages
@@ -124,6 +124,7 @@ class profile:  # noqa: N801
         ACTIVE.append(self)
         ONLOOKERS.append(self)
         PHASES.append(self._phase)
+        TRANSFERS.append(self._transfer)
         opened(interception, self._between)
         opened(watchers, self)
         self._nodes = engine.around_nodes(self._node_begins, self._node_ends)
@@ -137,6 +138,7 @@ class profile:  # noqa: N801
         self._nodes.__exit__(None, None, None)
         closed(watchers, self)
         closed(interception, self._between)
+        TRANSFERS.remove(self._transfer)
         PHASES.remove(self._phase)
         ONLOOKERS.pop()
         ACTIVE.pop()
@@ -170,6 +172,13 @@ class profile:  # noqa: N801
         finally:
             end(event)
         return None
+
+    def _transfer(self, category: str, name: str, begun: float, ended: float) -> None:
+        """Elements that were on their way to other processes, or waiting for these."""
+        if self in STACKS.recorders:
+            event = Event(name, category, begun)
+            event.stop = ended
+            self.recorded.append(event)
 
     def failed(self, node: Node) -> None:
         """An exception tells itself."""

@@ -11,6 +11,7 @@ import pytest
 from custom_functions import Cube
 
 import genesis
+import genesis.distributed as dist
 from genesis import nn
 from genesis.base.errors import DeviceError
 from genesis.cli.stages import reader
@@ -407,3 +408,14 @@ def test_memory_that_is_written_to_and_seen_twice_is_refused(pretend):
     base = genesis.zeros(4, device=pretend)
     with pytest.raises(RuntimeError, match="shares its memory"):
         genesis.jit.trace(lambda x, y: x.add_(y), base[:2], base[2:])
+
+
+def test_ranks_combine_what_is_in_the_memory_of_the_cpu(pretend):
+    dist.init_process_group()
+    try:
+        with pytest.raises(
+            DeviceError, match="the tensor is on pretend:0, ranks share memory of the CPU\\n.*\\n.*x.cpu()"
+        ):
+            dist.all_reduce(genesis.ones(2, device=pretend))
+    finally:
+        dist.destroy_process_group()

@@ -44,7 +44,7 @@ SAID = {
     "size": (r"recv: rank 1 sent 12 bytes, the tensor has 16",),
     "larger": (r"recv: MPI says:",),
 }
-QUICK = ("shape", "exception", "inside")  # the others take their seconds in the slow suite
+QUICK = ("shape", "exception", "hang")  # the others take their seconds in the slow suite
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, marks=() if c in QUICK else pytest.mark.slow) for c in SAID])

@@ -18,6 +18,8 @@ ACTIVE: list[object] = []
 ONLOOKERS: list[object] = []
 # of these, those that are told of the phases of compiled steps: (what it computes, its chunks, a function that runs it)
 PHASES: list[Callable[[str, int, Callable[[], Any]], None]] = []
+# ... and of the messages between processes: (what it is, its name, when it began and ended in microseconds)
+TRANSFERS: list[Callable[[str, str, float, float], None]] = []
 PACKING: list[object] = []  # hooks on saved tensors: `core/graph/saved.py`
 LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`

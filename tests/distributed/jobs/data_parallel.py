@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import numpy as np
 from together import examples, loss_of, mine, near, rank, refused, size
 
@@ -10,6 +14,8 @@ import genesis.distributed as dist
 from genesis import nn, optim
 from genesis.data import DataLoader, DistributedSampler, TensorDataset
 from genesis.nn.parallel import DistributedDataParallel
+from genesis.profiler import export_ranks, profile
+from genesis.profiler.ranks import COLOURS, spans_of
 from genesis.utils.checkpoint import checkpoint
 
 X, Y = examples(3, 2)
@@ -145,6 +151,25 @@ def precision_and_checkpoints():
     assert all(part.equal(parts[0]) for part in parts)
 
 
+def picture_of_a_step():
+    """The profile of each rank has what it computed, what it sent and where it waited; together they are a picture."""
+    parallel = DistributedDataParallel(network(), bucket_cap_mb=1e-4)
+    loss_of(parallel, mine(X[0]), mine(Y[0])).backward()
+    with profile() as p:
+        loss_of(parallel, mine(X[0]), mine(Y[0])).backward()
+    spans = spans_of(p.events(), 0.0)
+    assert spans["forward"] and spans["backward"] and bool(spans["transfers"]) == (size > 1)
+    sums = [e for e in p.events() if e.category == "communication" and e.name == "all_reduce"]
+    assert len(sums) == (len(parallel._buckets.buckets) if size > 1 else 0)
+    path = Path(tempfile.gettempdir(), f"genesis-step-{os.getppid()}.svg")
+    export_ranks(p, path)
+    if rank == 0:
+        drawn = path.read_text()
+        path.unlink()
+        assert all(f">rank {each}</text>" in drawn for each in range(size)) and f"One step of {size} ranks" in drawn
+        assert drawn.count(COLOURS["transfers"]) >= 1 + size * (size > 1)
+
+
 def compiled():
     plain, model = network(), network()
     parallel = DistributedDataParallel(model)
@@ -193,7 +218,17 @@ def what_is_refused():
     )
 
 
-checks = [training, accumulation, unused, buffers, precision_and_checkpoints, compiled, samplers, what_is_refused]
+checks = [
+    training,
+    accumulation,
+    unused,
+    buffers,
+    precision_and_checkpoints,
+    picture_of_a_step,
+    compiled,
+    samplers,
+    what_is_refused,
+]
 for check in checks:
     check()
     dist.barrier()

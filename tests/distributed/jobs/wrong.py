@@ -57,7 +57,7 @@ if case == "stopped":
 if case == "inside":  # all have come, and one stops while elements move
     engine = dist.group.WORLD.engine
     move, Progress.step = engine.all_reduce, 12
-    time.sleep(1.2)  # of which the other hears by the next heartbeat
+    time.sleep(3)  # of which the other hears by the next heartbeat
     engine.all_reduce = lambda *given: os.kill(os.getpid(), signal.SIGSTOP) if rank else move(*given)
     dist.all_reduce(genesis.ones(100_000))
 if case == "killed":
