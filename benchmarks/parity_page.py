@@ -16,10 +16,10 @@ from parity import Row
 HEAD = """# Parity with PyTorch
 
 Written by `python benchmarks/parity.py --write`: PyTorch's own sample inputs (its databases `OpInfo`, `ModuleInfo` and
-`OptimizerInfo`, which come with the wheel) in Genesis and PyTorch. A call agrees where values, dtypes, shapes and gradients do;
-the heads of `parity.py` and `parity_modules.py` say how they are compared, and what a result leaves open. Of each op up to
-{samples} samples a dtype ({dtypes}); of modules all samples, in training and evaluation, and how they print; of optimizers ten
-steps of all samples, one tensor at a time, with `foreach` and with `fused`.
+`OptimizerInfo`, which come with the wheel) in Genesis and PyTorch. A call agrees where values, dtypes, shapes and gradients do; the
+heads of `parity.py` and `parity_modules.py` say how they are compared, and what a result leaves open. Of each op up to {samples}
+samples a dtype ({dtypes}); of modules all samples, in training and evaluation, and how they print; of optimizers ten steps of all
+samples, one tensor at a time, with `foreach` and with `fused`.
 
 Python {python}, NumPy {numpy}, PyTorch {torch}, {machine}.
 """
