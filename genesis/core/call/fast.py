@@ -27,7 +27,7 @@ from genesis.core.graph.node import next_number
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import LIBRARY, user_site
 from genesis.core.graph.switches import PACKING
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.version import INFERENCE, WRITES
 
 _new = object.__new__
@@ -188,12 +188,27 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
 
 
 def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The reflected operator, ``2 - x``."""
+    """The reflected operator, ``2 - x``; of a float and what has no history it costs what ``x - 2`` does."""
+    ndarray = np.ndarray
+    kernel = silent(op.kernel) if isinstance(op.kernel, np.ufunc) else None
+
+    def rebind(attached: Any) -> None:
+        nonlocal kernel
+        kernel = silent(attached) if isinstance(attached, np.ufunc) else None
+
+    op.shortcuts.append(rebind)
 
     def reflected(self: Tensor, other: Any) -> Tensor:
-        return elementwise(op, (other, self)) if isinstance(other, KNOWN) else NotImplemented
+        x = self._array
+        plain = (other.__class__ is float or other.__class__ is int) and (x.dtype is F32 or x.dtype is F64)
+        if not plain or ACTIVE or LEVELS or self._node is not None or kernel is None or x.__class__ is not ndarray:
+            return elementwise(op, (other, self)) if isinstance(other, KNOWN) else NotImplemented
+        try:
+            return wrap(np.asarray(kernel(other, x)))
+        except _FAILED:
+            return elementwise(op, (other, self))
 
-    return reflected
+    return unnamed(reflected)  # type: ignore[no-any-return]
 
 
 def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:

@@ -6,7 +6,6 @@ fit, go to `inplace` (`core/call/writes.py`).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -108,7 +107,7 @@ def _composed_source(op: Op, scope: dict[str, Any]) -> str:
 
 
 def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
-    ndarray = np.ndarray
+    ndarray, scales = np.ndarray, op.name in ("add", "sub")
 
     def rebind(attached: Any) -> None:
         nonlocal kernel
@@ -121,26 +120,27 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
         x = self._array
         y, edge = (other._array, other._node) if isinstance(other, Tensor) else (other, None)
         if alpha is not None:
-            if "alpha" not in inspect.signature(op.call).parameters:
+            if not scales:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'alpha'")
-            return inplace(name, op.call, self, (other,), {"alpha": alpha})
+            if alpha.__class__ is not float or y.__class__ is not ndarray or ACTIVE:
+                return inplace(name, op.call, self, (other,), {"alpha": alpha})
         if ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
-            return inplace(name, op.call, self, (other,), {})
+            return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
         # to be recorded, or a view of what may be: else a third of the time
         if (edge is not None or self._node is not None or self._view is not None) and grad_mode.get():
-            return inplace(name, op.call, self, (other,), {})
+            return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
         if y.__class__ is ndarray:
-            if y.dtype is not x.dtype or x.dtype.kind != "f":
-                return inplace(name, op.call, self, (other,), {})
+            if y.dtype is not x.dtype or x.dtype.kind != "f" or (alpha is not None and x.dtype.itemsize == 2):
+                return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
         elif y.__class__ is not float or x.dtype.kind != "f":
             return inplace(name, op.call, self, (other,), {})
         if self._counter is SHARED:
             self._own_memory()
             x = self._array
         try:
-            kernel(x, y, out=x)
+            kernel(x, y if alpha is None else y * alpha, out=x)
         except (ValueError, TypeError):
-            return inplace(name, op.call, self, (other,), {})
+            return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
         # where they are errors: raised after the loop, which has written to x
         except (RuntimeWarning, FloatingPointError):
             if _number_overflows(kernel, x, y):

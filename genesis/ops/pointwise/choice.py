@@ -15,7 +15,8 @@ from genesis.core.call.out import write_out
 from genesis.core.call.kinds import alias, binary, case, composite, elementwise
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.site import user_level
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.switches import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, wrap
 
 
 _INTEGERS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
@@ -145,6 +146,18 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             return select_where(condition != 0, input, other, out=out)
         kind = condition.dtype if isinstance(condition, Tensor) else type(condition).__name__
         raise DTypeError(message("where", f"the condition must be a bool tensor, got {kind}", hint="x != 0"))
+    if out is None and not ACTIVE and not LEVELS and isinstance(input, Tensor) and isinstance(other, Tensor):
+        x, y = input._array, other._array
+        if (
+            x.__class__ is y.__class__ is condition._array.__class__ is np.ndarray
+            and x.dtype is y.dtype
+            and input._node is other._node is None
+            and x.flags.c_contiguous
+            and y.flags.c_contiguous
+            and condition._array.flags.c_contiguous
+            and x.shape == y.shape == condition._array.shape
+        ):
+            return wrap(np.where(condition._array, x, y))
     return select_where(condition, input, other, out=out)
 
 
