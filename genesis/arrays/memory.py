@@ -27,6 +27,16 @@ from genesis.base.narrow import converted
 
 Host = np.ndarray[Any, Any]
 
+# What stands between an array and memory that is used again (`kernels/cpu/memory.py`): the base of the array.
+LENT: set[type] = set()
+
+
+def owner_of(array: Host) -> Host:
+    """The array whose memory an array shares: of memory that is used again the one that has it now."""
+    while isinstance(array.base, np.ndarray) and array.base.__class__ not in LENT:
+        array = array.base
+    return array
+
 
 class DeviceArray(Dispatched):
     """An array in the memory of a device: a class of its own for each type of device.
@@ -168,8 +178,7 @@ class HostMemory(Memory):
         return tuple([step // array.itemsize for step in array.strides])
 
     def owner(self, array: Host) -> Any:
-        while isinstance(array.base, np.ndarray):
-            array = array.base
+        array = owner_of(array)
         return array if array.base is None else array.base
 
     def shares(self, a: Host, b: Host) -> bool:

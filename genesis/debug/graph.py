@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import owner_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.text import name_of
@@ -154,9 +155,7 @@ def saved_bytes(node: Node, counted: set[int]) -> int:
         array = getattr(value, "_array", None)
         if not isinstance(array, np.ndarray) or (value._node is not None and value._node.is_leaf):
             continue
-        owner = array
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
+        owner = owner_of(array)
         if id(owner) not in counted:
             counted.add(id(owner))
             total += owner.nbytes

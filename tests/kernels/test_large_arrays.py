@@ -5,6 +5,7 @@ import gc
 import numpy as np
 import pytest
 
+from genesis.arrays.memory import owner_of
 from genesis.kernels.cpu import memory
 
 
@@ -12,6 +13,7 @@ from genesis.kernels.cpu import memory
 def small(monkeypatch):
     monkeypatch.setattr(memory, "LARGE", 1000)
     monkeypatch.setattr(memory, "LIMIT", 10_000)
+    monkeypatch.setattr(memory, "_at_most", [0])
     memory.release()
     yield
     memory.release()
@@ -54,6 +56,23 @@ def test_the_limit_is_met_by_the_size_that_was_not_used_for_the_longest_time():
     for size in (3000, 4000, 3000, 5000):
         memory.empty((size,), np.uint8)
     assert {size: len(pieces) for size, pieces in memory._kept.items()} == {3000: 1, 5000: 1}
+
+
+def test_what_is_kept_is_counted_only_where_it_may_be_too_much(monkeypatch):
+    counts, limit = [], memory._limit
+    monkeypatch.setattr(memory, "_limit", lambda: (limit(), counts.append(memory._at_most[0])))
+    for _ in range(20):
+        memory.empty((3000,), np.uint8)  # 3000 bytes are kept, each time the same
+    assert counts and set(counts) == {3000} and len(counts) <= 7
+
+
+def test_the_owner_of_memory_is_the_array_that_has_it_now():
+    import genesis
+
+    a = memory.empty((50, 10), np.float32)
+    assert owner_of(a[3:, ::2].T) is a
+    x = genesis.from_numpy(a)
+    assert len(x[1:].untyped_storage()) == a.nbytes and x[1:].storage_offset() == 10
 
 
 def test_vectors_begin_with_a_line():

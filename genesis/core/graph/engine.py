@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.memory import LENT
 from genesis.base.errors import ShapeError
 from genesis.core.graph import autocast
 from genesis.core.graph.delivery import deliver
@@ -44,15 +45,12 @@ refs: Callable[[Any], int] = (
     sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 )
 
-# What owns memory that is used again (`kernels/cpu/memory.py`): an array has it by way of another one.
-LENT: set[type] = set()
-
 
 def owns(array: Any) -> bool:
     """Whether an array has memory of its own, or alone has all of some that was lent."""
     base = array.base
-    if base is None or base.__class__ is not np.ndarray or array.__class__ is not np.ndarray:
-        return base is None
+    if base.__class__ is not np.ndarray or array.__class__ is not np.ndarray:
+        return base is None or base.__class__ in LENT
     whole = base.nbytes == array.nbytes and array.flags.c_contiguous
     return whole and base.base.__class__ in LENT and refs(base) == 3
 

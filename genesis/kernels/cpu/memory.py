@@ -16,38 +16,56 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import LENT
 from genesis.base.threads import in_parallel
-from genesis.core.graph.engine import LENT
 
-LARGE = 1 << 18  # bytes of an array from where its memory is kept
+LARGE = 1 << 17  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
 LINE = 64  # bytes that a cache holds together
 SHARED = 1 << 20  # bytes that threads copy together
+_BYTE = np.dtype(np.uint8)
 
 # by size, that of the longest unused first; every step on it is a single one, so threads need no lock: where two meet,
 # one piece may go back to the system
 _kept: dict[int, deque[np.ndarray[Any, Any]]] = {}
 
 
-class _Loan:
-    """Who has a piece of memory: arrays and views of it refer to this, and with the last of them it goes."""
+# bytes that are kept at most: what was counted, and all that came back since. It is counted again only where this is
+# above the limit, so threads that add at the same time put that off, no more
+_at_most = [0]
 
-    __slots__ = ("__array_interface__", "memory")
 
-    def __init__(self, memory: np.ndarray[Any, Any]) -> None:
-        self.memory = memory
-        self.__array_interface__ = memory.__array_interface__
+class _Piece(np.ndarray[Any, Any]):
+    """Memory that is lent. The base of a NumPy array is never an array of its own class that has a base, hence this."""
+
+    __slots__ = ()
+
+
+class _Loan(np.ndarray[Any, Any]):
+    """Who has a piece of memory: an array has this as its base, its views refer to that, and with the last of them it
+    goes.
+    """
+
+    __slots__ = ()
 
     def __del__(self) -> None:
-        size = self.memory.nbytes
+        size = self.nbytes
         pieces = _kept.pop(size, None) or deque()
-        pieces.append(self.memory)
+        pieces.append(self.base)  # type: ignore[arg-type]
         _kept[size] = pieces
-        while sum([n * len(some) for n, some in list(_kept.items())]) > LIMIT:
-            _drop()
+        _at_most[0] += size
+        if _at_most[0] > LIMIT:
+            _limit()
 
 
 LENT.add(_Loan)
+
+
+def _limit() -> None:
+    """Count what is kept, and give back what is too much."""
+    while (size := sum([n * len(some) for n, some in list(_kept.items())])) > LIMIT:
+        _drop()
+    _at_most[0] = size
 
 
 def _drop() -> None:
@@ -76,8 +94,8 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     try:
         memory = _kept[size].pop()
     except (KeyError, IndexError):
-        memory = _aligned(size)
-    return np.asarray(_Loan(memory)).view(dtype).reshape(shape)
+        memory = _aligned(size).view(_Piece)
+    return np.ndarray(shape, dtype, _Loan(size, _BYTE, memory))
 
 
 def _aligned(size: int) -> np.ndarray[Any, Any]:
@@ -137,3 +155,4 @@ def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
 def release() -> None:
     """Give the system back what is kept."""
     _kept.clear()
+    _at_most[0] = 0

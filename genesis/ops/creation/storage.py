@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
+from genesis.arrays.memory import owner_of
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
 from genesis.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError, message
@@ -20,13 +21,6 @@ from genesis.core.call.writes import bump, inplace
 from genesis.core.graph.tensor import Tensor, wrap
 
 _BYTE = np.dtype(np.uint8)
-
-
-def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array whose memory an array shares."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def flat_memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
