@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.blas import one_thread
+from genesis.base.blas import ALONE_MATRICES, one_thread
 from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
@@ -153,9 +153,13 @@ def _sums(x: Any, rules: Any, count: int, back: bool) -> Any:
     images = np.ascontiguousarray(x).reshape(-1, len(matrix))
     out = memory.empty(_shape_of_sums(x.shape, rules, back), x.dtype)
     rows = out.reshape(-1, matrix.shape[1])
-    parts = None if images.size * rows.shape[1] > PART else 1
-    with one_thread():
-        in_parallel(lambda some: np.matmul(images[some], matrix, out=rows[some]), len(images), parts)
+    many = images.size * rows.shape[1]
+    if many <= ALONE_MATRICES:
+        np.matmul(images, matrix, out=rows)
+    else:
+        with one_thread():
+            parts = None if many > PART else 1
+            in_parallel(lambda some: np.matmul(images[some], matrix, out=rows[some]), len(images), parts)
     flat = out.reshape(-1)
     if not math.isfinite(np.dot(flat, flat)):  # a number that is not finite was multiplied by zeros, or all are large
         out = x

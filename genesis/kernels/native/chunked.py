@@ -11,6 +11,7 @@ Of scratch memory there is as much as there are threads: a chunk takes the first
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import struct
 from collections.abc import Sequence
@@ -184,8 +185,9 @@ class Calls:
     def __init__(self, code: str, words: Words, scratch: int) -> None:
         self.signature, self.code = words.signature, f"{code}\n{calls(words.signature)}"
         self.words, self.chunks = words.array(), words.chunks
+        self.at = self.words.ctypes.data  # 1 us, as much as all that `run` computes itself
         self.bytes = -(-scratch // LINE) * LINE
-        self.kept: list[Any] = []
+        self.kept: list[Scratch] = []
         self.head = struct.Struct(f"={7 + self.signature.given}q")
 
     @functools.cached_property
@@ -198,26 +200,35 @@ class Calls:
         pool = runtime.begin()
         pieces = min(pool.threads, self.chunks, PIECES)
         scratch = self._lend(pieces)
-        at = scratch.ctypes.data
-        block = self.head.pack(
-            self.function, 24, self.chunks, self.words.ctypes.data, at + LINE, self.bytes, at, *given
-        )
+        at = scratch.at
+        block = self.head.pack(self.function, 24, self.chunks, self.at, at + LINE, self.bytes, at, *given)
         runtime.run_block(block, 1, pieces)
         if self.bytes <= KEPT and len(self.kept) < PIECES:
             self.kept.append(scratch)
 
-    def _lend(self, pieces: int) -> Any:
-        """Memory that no other run has; it begins with the mask of free pieces."""
+    def _lend(self, pieces: int) -> Scratch:
+        """Memory that no other run has."""
         try:
             scratch = self.kept.pop()
         except IndexError:
             scratch = None
         size = LINE + pieces * self.bytes
-        if scratch is None or len(scratch) < size:
-            whole = np.zeros(size + LINE, np.uint8)
-            scratch = whole[-whole.ctypes.data % LINE :][:size]
-        scratch[:8].view(np.int64)[0] = (1 << pieces) - 1
+        if scratch is None or scratch.size < size:
+            scratch = Scratch(size)
+        scratch.free.value = (1 << pieces) - 1
         return scratch
+
+
+class Scratch:
+    """Memory that begins with a line, where the mask of free pieces is."""
+
+    __slots__ = ("at", "free", "size", "whole")
+
+    def __init__(self, size: int) -> None:
+        self.whole, self.size = np.zeros(size + LINE, np.uint8), size
+        start = self.whole.ctypes.data
+        self.at = start + -start % LINE
+        self.free = ctypes.c_int64.from_address(self.at)
 
 
 @functools.cache
