@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from numpy import float32
+
 from genesis.core.call.fused import call_many
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.switches import ACTIVE
@@ -156,6 +158,8 @@ class Adamax(Stateful):
     tensor([0.9000])
     """
 
+    rule = "adamax"
+
     def __init__(
         self,
         params: Any,
@@ -174,12 +178,26 @@ class Adamax(Stateful):
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"exp_avg": 0.0, "exp_inf": 0.0}
 
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        b1, b2 = group["betas"]
+        rate = _corrected(group["lr"], step, group["betas"])
+        return {"beta1_rest": 1 - b1, "beta2": b2, "eps": group["eps"], "rate": rate}
+
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         b1, b2 = group["betas"]
         mean, largest = average(state["exp_avg"], g, 1 - b1), state["exp_inf"]
         largest.copy_(maximum(largest * b2, g.abs().add_(group["eps"])))
-        rate = number(group, state, lambda lr, step, betas: -lr / (1 - betas[0] ** step), "betas")
-        add_quotient(param, mean, largest, rate)
+        add_quotient(param, mean, largest, number(group, state, _corrected, "betas"))
+
+
+def _corrected(lr: Any, step: Any, betas: Any) -> Any:
+    """Minus the learning rate, divided by the correction of the average for its start at zero."""
+    return -lr / (1 - betas[0] ** step)
+
+
+def _four(b1: float, b2: float, eps: float) -> dict[str, float]:
+    """The numbers of `_averages`, and eps."""
+    return {"beta1_rest": 1 - b1, "beta2": b2, "beta2_rest": 1 - b2, "eps": eps}
 
 
 class NAdam(Stateful):
@@ -197,6 +215,7 @@ class NAdam(Stateful):
 
     checked = ("lr", "eps", "weight_decay", "betas", "momentum_decay")
     single = ("mu_product",)
+    rule = "nadam"
 
     def __init__(
         self,
@@ -218,12 +237,19 @@ class NAdam(Stateful):
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"mu_product": 1.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
 
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        lr, (b1, b2) = group["lr"], group["betas"]
+        mu, after = _momenta(step, b1, group["momentum_decay"])
+        product = singles["mu_product"] = float(float32(singles["mu_product"]) * float32(mu))
+        rates = {"now": lr * (1 - mu) / (1 - product), "then": lr * after / (1 - product * after)}
+        return {**_four(b1, b2, group["eps"]), "correction": 1 - b2**step, **rates}
+
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         def asked(formula: Callable[[Any, float, float], float]) -> Any:
             """``formula(learning rate, momentum now, momentum of the next step)``"""
 
             def of(lr: Any, step: int, betas: Any, psi: float) -> float:
-                return formula(lr, *[betas[0] * (1 - 0.5 * 0.96 ** (t * psi)) for t in (step, step + 1)])
+                return formula(lr, *_momenta(step, betas[0], psi))
 
             return number(group, state, of, "betas", "momentum_decay")
 
@@ -238,6 +264,12 @@ class NAdam(Stateful):
         param.sub_(g / size * now).sub_(mean / size * then)
 
 
+def _momenta(step: int, b1: float, psi: float) -> tuple[float, float]:
+    """The momentum of a step, and of the next."""
+    now, after = [b1 * (1 - 0.5 * 0.96 ** (t * psi)) for t in (step, step + 1)]
+    return now, after
+
+
 class RAdam(Stateful):
     """`Adam` that divides by the size of the gradients only as far as its variance is known: at first it does not (Liu
     et al. 2020).
@@ -247,6 +279,8 @@ class RAdam(Stateful):
     >>> genesis.optim.RAdam([p], lr=0.1).step(); p.detach()
     tensor([0.9000])
     """
+
+    rule = "radam"
 
     def __init__(
         self,
@@ -267,6 +301,12 @@ class RAdam(Stateful):
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
 
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        b1, b2 = group["betas"]
+        known = float(_rectification(b2, step) > 0)
+        rate = _rectified(group["lr"], step, group["betas"])
+        return {**_four(b1, b2, group["eps"]), "known": known, "unknown": 1 - known, "rate": rate}
+
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         _shrink(param, state, group)
         mean, squares = _averages(g, state, group)
@@ -274,12 +314,11 @@ class RAdam(Stateful):
         unknown = number(group, state, lambda lr, step, betas: float(_rectification(betas[1], step) == 0), "betas")
         # by the size where that is known, else by one; a replay may begin in one case and end in the other
         size = squares.sqrt().add_(group["eps"]).mul_(known).add_(unknown)
+        add_quotient(param, mean, size, number(group, state, _rectified, "betas"))
 
-        def formula(lr: Any, step: int, betas: Any) -> Any:
-            return -lr / (1 - betas[0] ** step) * (_rectification(betas[1], step) or 1)
 
-        rate = number(group, state, formula, "betas")
-        add_quotient(param, mean, size, rate)
+def _rectified(lr: Any, step: int, betas: Any) -> Any:
+    return _corrected(lr, step, betas) * (_rectification(betas[1], step) or 1)
 
 
 def _rectification(b2: float, step: int) -> float:

@@ -27,6 +27,7 @@ from genesis.optim.hooks import register_optimizer_step_post_hook as register_op
 from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from genesis.optim.options import Inputs, check_options, floats_of, refuse_both, scalar
 from genesis.optim.state import checked, packed, unpacked
+from genesis.optim.together import update_together
 
 Group = dict[str, Any]
 
@@ -407,6 +408,8 @@ class Stateful(Optimizer):
 
     checked: tuple[str, ...] = ("lr", "eps", "weight_decay", "betas", "momentum")  # options that are not negative
     single: tuple[str, ...] = ()  # entries of the state that are one number each
+    # the rule of `genesis.kernels.llvm.steps` that does what `change` does, of this class, not of those made of it
+    rule: str | None = None
 
     def check_group(self, group: Group) -> None:
         name = type(self).__name__
@@ -430,6 +433,15 @@ class Stateful(Optimizer):
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place, and its state; ``g`` is the gradient to go down along."""
         raise NotImplementedError(f"{type(self).__name__} defines no change")
+
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        """What the rule takes besides tensors; the entries of the state that are one number each are changed here."""
+        raise NotImplementedError(f"{type(self).__name__} defines no numbers")
+
+    def _update_group(self, group: Group) -> None:
+        """The steps of all parameters by one call, where there is a rule, nothing is open and all options are numbers."""
+        if not update_together(self, group):
+            super()._update_group(group)
 
     def begin(self, param: Any, state: dict[str, Any], group: Group) -> None:
         """Make the state of a parameter."""

@@ -29,6 +29,7 @@ class RMSprop(Stateful):
     """
 
     checked = ("lr", "alpha", "eps", "weight_decay", "momentum")
+    rule = "rmsprop"
 
     def __init__(
         self,
@@ -49,6 +50,11 @@ class RMSprop(Stateful):
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         names = ["square_avg", *(["momentum_buffer"] if group["momentum"] else [])]
         return dict.fromkeys([*names, *(["grad_avg"] if group["centered"] else [])], 0.0)
+
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        alpha = group["alpha"]
+        numbers = {"alpha": alpha, "alpha_rest": 1 - alpha, "eps": group["eps"], "rate": -group["lr"]}
+        return {**numbers, "momentum": group["momentum"]} if group["momentum"] else numbers
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         alpha = group["alpha"]
@@ -78,6 +84,7 @@ class Adagrad(Stateful):
     """
 
     checked = ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+    rule = "adagrad"
 
     def __init__(
         self,
@@ -100,6 +107,9 @@ class Adagrad(Stateful):
 
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"sum": group["initial_accumulator_value"]}
+
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        return {"eps": group["eps"], "rate": _decayed(group["lr"], step, group["lr_decay"])}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         size = add_square(state["sum"], g, 1).sqrt().add_(group["eps"])
@@ -138,6 +148,7 @@ class Adadelta(Stateful):
     """
 
     checked = ("lr", "rho", "eps", "weight_decay")
+    rule = "adadelta"
 
     def __init__(
         self,
@@ -161,6 +172,9 @@ class Adadelta(Stateful):
 
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"square_avg": 0.0, "acc_delta": 0.0}
+
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        return {"rho": group["rho"], "rho_rest": 1 - group["rho"], "eps": group["eps"], "rate": -group["lr"]}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         rho, eps = group["rho"], group["eps"]

@@ -20,6 +20,7 @@ from genesis.core.graph.version import INFERENCE, SHARED
 from genesis.ops.creation.create import full_like, ones_like
 from genesis.ops.learning.update import add_scaled, plus
 from genesis.ops.pointwise.choice import where
+from genesis.optim import together
 from genesis.optim.optimizer import Group, Stateful
 from genesis.optim.options import chosen, number
 from genesis.optim.rows import refuse_option, step_down
@@ -70,8 +71,8 @@ class SGD(Stateful):
         return ()
 
     def _update_group(self, group: Group) -> None:
-        """`update` of all parameters; of small ones without the calls of ops (6 us each), where nothing is open, no method
-        is another's and all options are numbers.
+        """`update` of all parameters where nothing is open, no method is another's and all options are numbers: by one
+        call of a compiled rule where that pays, else of small ones without the calls of ops (6 us each).
         """
         options = [group[name] for name in ("lr", "weight_decay", "momentum", "dampening")]
         ordinary = type(self).update is SGD.update and all([x.__class__ in (float, int) for x in options])
@@ -79,19 +80,19 @@ class SGD(Stateful):
             super()._update_group(group)
             return
         rows: list[tuple[Any, ...]] = []
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
+        params = [(p, p.grad) for p in group["params"] if p.grad is not None]
+        compiled = together.steps_pay([p._array.size for p, _ in params])
+        for p, grad in params:
             state = self.state[p]
             buffer = state.get("momentum_buffer") if group["momentum"] else p
-            if buffer is None or not _small(p) or not _small(buffer) or not _alike(p, grad, buffer):
-                _take(rows, options, group)
+            fits = buffer is not None and _own(p) and _own(buffer) and _alike(p, grad, buffer)
+            if not fits or (p._array.size > SMALL and not compiled):
+                _take(rows, options, group, compiled)
                 rows = []
                 self._update_one(p, grad, group)
             else:
                 rows.append((p, grad, buffer))
-        _take(rows, options, group)
+        _take(rows, options, group, compiled)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         g: Any = -grad if group["maximize"] else grad
@@ -129,12 +130,11 @@ class SGD(Stateful):
 SMALL = 8192  # elements, below which ops have nothing faster than NumPy's functions
 
 
-def _small(x: Tensor) -> bool:
-    """Whether this is a small array of NumPy's that may be written to, and nobody else's."""
+def _own(x: Tensor) -> bool:
+    """Whether this is an array of NumPy's that may be written to, and nobody else's."""
     array, counter = x._array, x._counter
     return (
         array.__class__ is np.ndarray
-        and array.size <= SMALL
         and (array.dtype is F32 or array.dtype is F64)
         and array.flags.carray
         and x._view is None
@@ -149,11 +149,14 @@ def _alike(p: Tensor, grad: Tensor, buffer: Tensor) -> bool:
     return g.__class__ is np.ndarray and g.shape == shape == b.shape and g.dtype is dtype is b.dtype
 
 
-def _take(rows: Sequence[tuple[Any, ...]], options: Sequence[float], group: Group) -> None:
-    """The steps of small parameters: of each the tensor, the gradient and the buffer of momentum."""
+def _take(rows: Sequence[tuple[Any, ...]], options: Sequence[float], group: Group, compiled: bool) -> None:
+    """The steps of parameters: of each the tensor, the gradient and the buffer of momentum."""
     if rows:
         arrays = [(p._array, grad._array, buffer._array) for p, grad, buffer in rows]
-        quietly(_steps, arrays, *options, group["nesterov"], group["maximize"])
+        if compiled:
+            quietly(_by_rule, arrays, *options, group["nesterov"], group["maximize"])
+        else:
+            quietly(_steps, arrays, *options, group["nesterov"], group["maximize"])
         bump_all([p for p, _, _ in rows] + [buffer for p, _, buffer in rows if buffer is not p], "add_")
 
 
@@ -178,6 +181,26 @@ def _steps(
         np.add(p, g * -lr, p)
 
 
+def _by_rule(
+    rows: Sequence[tuple[Any, ...]],
+    lr: float,
+    decay: float,
+    momentum: float,
+    dampening: float,
+    nesterov: bool,
+    up: bool,
+) -> None:
+    """`_steps` by the compiled rule."""
+    numbers = {"rate": -lr}
+    options = {"decay": decay, "momentum": momentum, "nesterov": float(nesterov and momentum != 0), "sign": -float(up)}
+    numbers |= {name: value for name, value in options.items() if value}
+    if momentum and dampening:
+        numbers["undamped"] = 1 - dampening
+    for dtype in {row[0].dtype: None for row in rows}:
+        some = [row if momentum else row[:2] for row in rows if row[0].dtype is dtype]
+        together.steps_by_rule("sgd", ("momentum_buffer",) if momentum else (), some, numbers)
+
+
 class ASGD(Stateful):
     """`SGD` that also keeps the average of the parameters, in its state under "ax" (Polyak and Juditsky 1992).
 
@@ -192,6 +215,7 @@ class ASGD(Stateful):
 
     checked = ("lr", "weight_decay")
     single = ("eta", "mu")
+    rule = "asgd"
 
     def __init__(
         self,
@@ -211,6 +235,14 @@ class ASGD(Stateful):
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"eta": group["lr"], "mu": 1.0, "ax": 0.0}
 
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        eta, mu = singles["eta"], singles["mu"]
+        count = float32(step) if group["foreach"] else step  # PyTorch's loops over lists round there
+        singles["eta"] = _slower(group["lr"], count, group["lambd"], group["alpha"])
+        singles["mu"] = _share(step, group["t0"])
+        numbers = {"left": 1 - eta * group["lambd"], "eta": eta}
+        return numbers if mu == 1 else {**numbers, "mu": mu}
+
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         eta, mu, ax = state["eta"].double(), state["mu"], state["ax"]
         param.mul_(1 - eta * group["lambd"]).sub_(g * eta)
@@ -218,10 +250,20 @@ class ASGD(Stateful):
 
         def rate(lr: Any, step: Any, lambd: float, alpha: float) -> Any:
             count = float32(step) if group["foreach"] else step  # PyTorch's loops over lists round there
-            return lr / (1 + lambd * lr * count) ** alpha
+            return _slower(lr, count, lambd, alpha)
 
         state["eta"].mul_(0).add_(number(group, state, rate, "lambd", "alpha"))
-        mu.mul_(0).add_(number(group, state, lambda lr, step, t0: 1 / max(1, step - t0), "t0"))
+        mu.mul_(0).add_(number(group, state, lambda lr, step, t0: _share(step, t0), "t0"))
+
+
+def _slower(lr: Any, step: Any, lambd: float, alpha: float) -> Any:
+    """The rate of the next step."""
+    return lr / (1 + lambd * lr * step) ** alpha
+
+
+def _share(step: int, t0: float) -> float:
+    """What of the difference is added to the average at the next step."""
+    return 1 / max(1, step - t0)
 
 
 class Rprop(Stateful):
@@ -237,6 +279,8 @@ class Rprop(Stateful):
     >>> genesis.optim.Rprop([p], lr=0.1).step(); p.detach()
     tensor([0.9000])
     """
+
+    rule = "rprop"
 
     def __init__(
         self,
@@ -262,6 +306,10 @@ class Rprop(Stateful):
 
     def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
         return {"prev": 0.0, "step_size": group["lr"]}
+
+    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
+        (shrink, grow), (low, high) = group["etas"], group["step_sizes"]
+        return {"shrink_by": shrink, "grow": grow, "least": low, "most": high}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         (shrink, grow), (least, most) = group["etas"], group["step_sizes"]

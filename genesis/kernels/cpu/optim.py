@@ -1,5 +1,5 @@
-"""One step of Adam on NumPy arrays, in place: compiled where there is llvmlite and a parameter is large, or steps are
-many; else in blocks that stay in the cache.
+"""Steps of optimizers on NumPy arrays, in place: compiled where there is llvmlite and a parameter is large, or steps are
+many; those of Adam else in blocks that stay in the cache.
 
 The composition in `genesis.ops.learning.update` goes over each array sixteen times; in blocks of 16,384 elements all
 passes but the first find their data in the level-2 cache, and small parameters save the cost of sixteen calls through
@@ -27,6 +27,7 @@ BLOCK = 16_384
 OFTEN = 2_000  # steps of small parameters after which it pays to compile for them, too: 8 us of each are saved
 
 _small = {"steps": 0}
+_KINDS = {"f": "float", "d": "double"}
 
 
 def _fits(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any, *_: Any) -> bool:
@@ -92,9 +93,47 @@ def _adam_steps(
         step(table.buffer_info()[0], len(table) // 5, given.ctypes.data, native.ARRAY_DATA)
 
 
+def steps_pay(sizes: Sequence[int]) -> bool:
+    """Whether `steps_by_rule` is there, and worth to compile, for parameters of such sizes."""
+    return bool(sizes) and _pays(max(sizes), len(sizes)) and loops.available() and native.ARRAY_DATA != 0
+
+
+def steps_by_rule(rule: str, state: tuple[str, ...], rows: Sequence[Sequence[Any]], numbers: dict[str, float]) -> None:
+    """Steps by a rule of `genesis.kernels.llvm.steps`: a row has the arrays of a parameter, its gradient and its state."""
+    names, table, kept, letter = tuple(numbers), array("q"), [], rows[0][0].dtype.char
+    for row in rows:
+        param, grad, *states = row
+        if param.size >= LARGE["elements"]:
+            _compiled_step(rule, state, names, letter)(*row, *map(float, numbers.values()), param, *states)
+            continue
+        if not grad.flags.carray:
+            grad = np.array(grad, order="C")
+            kept.append(grad)  # as long as the table, which has its address
+        table.extend((id(param), id(grad), *map(id, states), param.size))
+    if table:
+        given = np.array([*numbers.values()], letter)
+        step, width = _compiled_step_rows(rule, state, names, letter), len(state) + 3
+        step(table.buffer_info()[0], len(table) // width, given.ctypes.data, native.ARRAY_DATA)
+
+
+@functools.cache
+def _compiled_step(rule: str, state: tuple[str, ...], numbers: tuple[str, ...], letter: str) -> np.ufunc:
+    kind, function = _KINDS[letter], steps.step(rule, state, numbers)
+    operands = 2 + len(state) + len(numbers)
+    return loops.ufunc(
+        f"{rule}_{kind}", function, kind, operands, narrow=True, results=1 + len(state), spread=runtime.spread
+    )
+
+
+@functools.cache
+def _compiled_step_rows(rule: str, state: tuple[str, ...], numbers: tuple[str, ...], letter: str) -> Any:
+    code = steps.step_rows(rule, state, numbers, _KINDS[letter])
+    return native.function(f"{rule}_rows", code, c_void_p, c_int64, c_void_p, c_int64)
+
+
 @functools.cache
 def _compiled_rows(letter: str) -> Any:
-    kind = {"f": "float", "d": "double"}[letter]
+    kind = _KINDS[letter]
     return native.function("adam_rows", steps.adam_rows(kind), c_void_p, c_int64, c_void_p, c_int64)
 
 
@@ -129,7 +168,7 @@ def _pays(size: int, steps: int = 1) -> bool:
 
 @functools.cache
 def _compiled(letter: str) -> np.ufunc:
-    kind = {"f": "float", "d": "double"}[letter]
+    kind = _KINDS[letter]
     return loops.ufunc(f"adam_{kind}", steps.adam, kind, operands=11, narrow=True, results=3, spread=runtime.spread)
 
 
