@@ -101,7 +101,7 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
 def _aligned(size: int) -> np.ndarray[Any, Any]:
     """Bytes that begin where a vector may: one that crosses a border of `LINE` bytes is read and written twice."""
     whole = np.empty(size + LINE, np.uint8)
-    start = -whole.ctypes.data % LINE
+    start = -address(whole) % LINE
     return whole[start : start + size]
 
 

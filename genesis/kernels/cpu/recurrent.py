@@ -71,12 +71,17 @@ def _fits(kind: str, states: int, arguments: Any) -> bool:
     size = weight.shape[-1] if weight.ndim else 0
     return (
         all([a.dtype == F32 for a in arrays])
-        and input.shape == (sum(batch_sizes), arguments[1 + states].shape[-1])
+        and input.shape == (_rows(tuple(batch_sizes)), arguments[1 + states].shape[-1])
         and all([a.shape == (batch_sizes[0], size) for a in arguments[1 : 1 + states]])
         and size > 0 < input.size
         and all([a.shape[0] == code.GATES[kind] * size for a in arrays[1 + states :]])
-        and all([b <= a for a, b in pairwise(batch_sizes)])
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _rows(batch_sizes: tuple[int, ...]) -> int | None:
+    """How many rows all steps have; None if one has more than the step before."""
+    return sum(batch_sizes) if all([b <= a for a, b in pairwise(batch_sizes)]) else None
 
 
 def _padded(size: int) -> int:
@@ -84,8 +89,9 @@ def _padded(size: int) -> int:
     return -(-size // lanes) * lanes
 
 
-def _steps(batch_sizes: Any, reverse: bool) -> tuple[Any, Any]:
-    """How many rows each step has, and which is the first, in the order of the steps."""
+@functools.lru_cache(maxsize=256)
+def _steps(batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, Any]:
+    """How many rows each step has, and which is the first, in the order of the steps. Nobody writes to them."""
     counts = np.array(batch_sizes, np.int64)
     offsets = np.cumsum(counts) - counts
     return (counts[::-1].copy(), offsets[::-1].copy()) if reverse else (counts, offsets)
@@ -98,7 +104,8 @@ class Layer:
         self.kind, self.size, self.gates = kind, size, code.GATES[kind]
         self.lanes, self.width = _target().lanes, _padded(size)
         self.counts, self.offsets = counts, offsets
-        self.batch, self.rows = int(counts.max()), int(counts.sum())
+        ends = [(int(counts[i]), int(offsets[i])) for i in (0, -1)]  # the first step in memory has most rows
+        self.batch, self.rows = max(count for count, _ in ends), max(count + offset for count, offset in ends)
 
     def padded(self, x: Any, dims: int = 1) -> Any:
         """``x`` with zeros after the last ``dims`` dimensions of hidden units."""
@@ -151,16 +158,17 @@ class Layer:
 
     def run(self, function: int, reverse: bool, arrays: Any, columns: int = 1) -> None:
         """All steps, by machine code: a phase for each. ``columns`` groups of hidden units cannot be divided."""
-        offsets, counts = (np.ascontiguousarray(a[::-1]) if reverse else a for a in (self.offsets, self.counts))
-        steps, (parts, shares) = len(counts), self._parts(columns)
-        sizes = steps, self.size, self.width, self.batch, parts, shares
-        words = np.array([*[memory.address(a) for a in (*arrays, offsets, counts)], *sizes], np.int64)
-        given = np.empty((steps + reverse, 2), np.int64)
-        given[:, 0], given[:, 1] = memory.address(words), np.arange(len(given))
-        rows = np.empty((len(given), 3), np.int64)
-        rows[:, 0], rows[:, 2] = function, parts * shares
-        rows[:, 1] = memory.address(given) + given.strides[0] * given[:, 1]
-        runtime.run(runtime.Table(rows))
+        parts, shares = self._parts(columns)
+        steps = self.counts.tobytes(), self.offsets.tobytes(), reverse
+        free = _free_tables(function, len(arrays), *steps, self.size, self.width, self.batch, parts, shares)
+        try:
+            phases = free.pop()  # no other run has it now
+        except IndexError:
+            sizes = self.size, self.width, self.batch, parts, shares
+            phases = _Phases(function, self.counts, self.offsets, reverse, len(arrays), sizes)
+        phases.words[: len(arrays)] = [memory.address(a) for a in arrays]
+        runtime.run(phases.table)
+        free.append(phases)
 
     def _parts(self, columns: int) -> tuple[int, int]:
         """In how many parts the sequences of a batch and the hidden units are."""
@@ -169,22 +177,46 @@ class Layer:
         return max(1, min(threads // shares, self.batch // SEQUENCES)), shares
 
 
+class _Phases:
+    """The table of all steps, for arrays of such sizes; where these are is in the first words."""
+
+    def __init__(
+        self, function: int, counts: Any, offsets: Any, reverse: bool, arrays: int, sizes: tuple[int, ...]
+    ) -> None:
+        order = tuple([np.ascontiguousarray(a[::-1] if reverse else a) for a in (offsets, counts)])
+        steps = len(counts)
+        given = [*[0] * arrays, *map(memory.address, order), steps, *sizes]
+        self.words, each = np.array(given, np.int64), np.empty((steps + reverse, 2), np.int64)
+        each[:, 0], each[:, 1] = memory.address(self.words), np.arange(len(each))
+        rows = np.empty((len(each), 3), np.int64)
+        rows[:, 0], rows[:, 2] = function, sizes[-1] * sizes[-2]
+        rows[:, 1] = memory.address(each) + each.strides[0] * each[:, 1]
+        self.table, self.kept = runtime.Table(rows), (order, each)
+
+
+@functools.lru_cache(maxsize=128)
+def _free_tables(*key: Any) -> list[_Phases]:
+    """Those that no run has, to take one from and to give it back."""
+    return []
+
+
 def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
     """The result, and what is kept if it is to be."""
     input, weight_ih, weight_hh, bias_ih, bias_hh, batch_sizes, reverse = (
         arguments[0],
         *arguments[1 + states : 7 + states],
     )
-    layer = Layer(kind, weight_hh.shape[1], *_steps(batch_sizes, reverse))
+    layer = Layer(kind, weight_hh.shape[1], *_steps(tuple(batch_sizes), bool(reverse)))
     kept = layer.products(input, weight_ih, keep)
-    given = [_aligned(layer.padded(s)) for s in arguments[1 : 1 + states]]
+    cells = [_aligned(layer.padded(s)) for s in arguments[2 : 1 + states]]
     result = layer.empty(layer.rows + states * layer.batch)
     before, bias = layer.empty(layer.rows if keep else 0), _bias(layer, bias_ih, bias_hh)
-    hidden = memory.aligned((2, *given[0].shape), F32)
-    hidden[0] = given[0]
-    arrays = [kept, layer.packed(weight_hh), bias, hidden, result[: layer.rows], before, *given[1:]]
+    hidden = memory.aligned((2, layer.batch, layer.width), F32)
+    hidden[0] = layer.padded(arguments[1])
+    arrays = [kept, layer.packed(weight_hh), bias, hidden, result, before, *cells]  # the first rows of the result
     layer.run(_forward(kind, keep), False, arrays)
-    result[layer.rows :].reshape(states, layer.batch, -1)[:] = [hidden[len(layer.counts) % 2], *given[1:]]
+    for i, last in enumerate((hidden[len(layer.counts) % 2], *cells)):
+        result[layer.rows + i * layer.batch :][: layer.batch] = last
     result = result if layer.width == layer.size else np.ascontiguousarray(result[:, : layer.size])
     return (result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, kept, before)) if keep else result
 
@@ -198,6 +230,8 @@ def _infer(kind: str, states: int, arguments: Any) -> tuple[Spec, tuple[Any, ...
 
 def _bias(layer: Layer, bias_ih: Any, bias_hh: Any) -> Any:
     """What is added to each gate; for the last gate of a GRU that of the recurrent part comes after."""
+    if layer.kind != "gru" and layer.width == layer.size and bias_ih is not None and bias_hh is not None:
+        return bias_ih + bias_hh
     zero = np.zeros(layer.gates * layer.size, F32)
     ours, theirs = (layer.by_gate(zero if b is None else b) for b in (bias_ih, bias_hh))
     if layer.kind != "gru":

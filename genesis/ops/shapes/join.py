@@ -146,6 +146,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 )
             )
     d = normalize_dim("stack", dim, first.ndim + 1)
+    if d == 0 and first.ndim:  # one view, not one of each tensor
+        return reshape(cat(tensors, 0), (len(tensors), *first.shape))
     return cat([unsqueeze(x, d) for x in tensors], d)
 
 
