@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
 import genesis as torch
@@ -256,3 +257,22 @@ def test_hooks_of_a_leaf_run_as_soon_as_its_gradient_is_there():
 @pytest.mark.parity
 def test_hooks_of_leaves_run_in_the_order_of_pytorch():
     assert order_of_leaf_hooks(torch) == order_of_leaf_hooks(pytest.importorskip("torch"))
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_gradients_that_hooks_see_after_accumulation_have_memory_of_their_own(more):
+    a, b = (torch.ones(3, requires_grad=True) for _ in range(2))
+    seen = []
+    for leaf in (a, b):
+        leaf.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+        if more:
+            leaf.register_hook(lambda g: None)
+    total = (a + b) * 2  # one gradient for both
+    total.sum().backward()
+    assert seen == [[2, 2, 2]] * 2 and not np.shares_memory(a.grad._array, b.grad._array)
+    a.grad.mul_(5)
+    assert b.grad.tolist() == [2, 2, 2]
+    g = torch.ones(3)
+    (a * 1).backward(g)
+    a.grad.zero_()
+    assert g.tolist() == [1, 1, 1]

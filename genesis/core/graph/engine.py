@@ -289,7 +289,9 @@ class _Task:
                                 if to is straight and left is None and (target._hooks is None or self.inputs is None):
                                     if target._hooks is None:
                                         finished.append((target, gx, held))  # type: ignore[arg-type]
-                                    else:  # at once, as PyTorch does: an optimizer may run in a hook and free memory
+                                    elif target._hooks.sees_sums_only:  # at once, as PyTorch does: an optimizer may
+                                        self._finish(target, gx, held)  # type: ignore[arg-type]  # run in it
+                                    else:
                                         self._finish(target, target._hooks.before(target, gx))  # type: ignore[arg-type]
                                     continue
                                 if held:
@@ -401,14 +403,14 @@ class _Task:
                 if (node, index) in self.inputs:
                     self.captured[node, index] = part
 
-    def _finish(self, node: AccumulateGrad, g: Tensor) -> None:
+    def _finish(self, node: AccumulateGrad, g: Tensor, held: bool = False) -> None:
         if not self.accumulate or (self.inputs is not None and node not in self.inputs):
             return  # `_capture` has it
         if node._hooks is not None and (node._hooks.post_accumulate or node._hooks.post):
-            deliver([(node, g, False)], self.create_graph)
+            deliver([(node, g, held)], self.create_graph)
             node._hooks.after_accumulation(node, g)
         else:
-            self.finished.append((node, g, False))
+            self.finished.append((node, g, held))
 
 
 def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:

@@ -64,6 +64,11 @@ class NodeHooks:
         self.post_accumulate: dict[int, Callable[[Tensor], Any]] = {}  # on a leaf, after .grad was updated
         self.metadata: dict[Any, Any] = {}  # whatever users want to note of the node
 
+    @property
+    def sees_sums_only(self) -> bool:
+        """Whether no hook gets a gradient, only tensors whose ``.grad`` it is in: it need not be apart from that."""
+        return not (self.tensor or self.retained or self.pre or self.post)
+
     def before(self, node: Node, g: Any) -> Any:
         """Tensor hooks, retained gradients, then pre-hooks; returns the gradient(s) to go on with."""
         g = self.on_outputs(node, g)
