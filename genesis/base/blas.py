@@ -118,6 +118,8 @@ class Own(NamedTuple):
 
 
 own: list[Own] = []  # one, where there is any
+empty: Callable[..., Any] = np.empty  # where large results go (`kernels/cpu/memory.py`)
+LARGE = 1 << 18  # bytes of a result from where fresh memory costs as much as a product of few terms
 OWN_INNER, OWN_COLUMNS = 32, 16  # ... whose inner size, and number of columns, is as large as this
 OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where it pays
 _F32 = np.dtype(np.float32)
@@ -157,14 +159,23 @@ def _large(a: Any, b: Any) -> Any:
     matrices = a.ndim > 1 < b.ndim
     each = a.shape[-2] * b.size // math.prod(b.shape[:-2]) if matrices else a.size
     if (matrices and each <= ALONE_MATRICES and a.shape[-2] != 1 != b.shape[-1]) or _openblas() is None:
-        return np.matmul(a, b)
+        return _into_memory(a, b)
     _enter()
     try:
         if matrices and get_num_threads() > 1 and a.dtype is b.dtype and a.dtype.kind in "fc":
             return _in_slices(a, b, each)
-        return np.matmul(a, b)
+        return _into_memory(a, b)
     finally:
         _leave()
+
+
+def _into_memory(a: Any, b: Any) -> Any:
+    """``np.matmul``; two matrices with a large product into memory that was used before."""
+    if not a.ndim == 2 == b.ndim or a.dtype is not b.dtype or a.shape[1] != b.shape[0]:
+        return np.matmul(a, b)
+    shape = a.shape[0], b.shape[1]
+    large = shape[0] * shape[1] * a.itemsize >= LARGE and a.dtype.kind in "fc"
+    return np.matmul(a, b, _here.empty(shape, a.dtype)) if large else np.matmul(a, b)
 
 
 def _in_slices(a: Any, b: Any, each: int) -> Any:

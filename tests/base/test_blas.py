@@ -139,3 +139,15 @@ def test_a_child_that_was_forked_during_a_product_has_its_threads(three_threads)
         os._exit(0 if blas.blas_threads() == 3 and blas._inside[0] == 0 else 1)
     blas._leave()
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_large_products_of_few_terms_use_memory_again(dtype):
+    a, b = (np.random.default_rng(i).standard_normal((600, 8)).astype(dtype) for i in range(2))
+    first = blas.product(a, b.T)
+    np.testing.assert_array_equal(first, np.matmul(a, b.T))
+    address = first.ctypes.data
+    del first
+    assert blas.product(a, b.T).ctypes.data == address
+    with pytest.raises(ValueError, match="mismatch"):
+        blas.product(a, b)

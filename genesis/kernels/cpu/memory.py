@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import LENT
+from genesis.base import blas
 from genesis.base.threads import in_parallel
 
 LARGE = 1 << 17  # bytes of an array from where its memory is kept
@@ -96,6 +97,9 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     except (KeyError, IndexError):
         memory = _aligned(size).view(_Piece)
     return np.ndarray(shape, dtype, _Loan(size, _BYTE, memory))
+
+
+blas.empty = empty
 
 
 def _aligned(size: int) -> np.ndarray[Any, Any]:
