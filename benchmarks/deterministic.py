@@ -1,8 +1,8 @@
 """What a fixed number of shards costs: a step of DistributedDataParallel with shards=4 against the plain one.
 
-A network of 784, 1024, 1024 and 10 with SGD, 64 rows and one thread in each rank, step by step in one rank and in two (and as one
-compiled step). Blocks of steps of both kinds take turns; times are medians of blocks, of the time that passes and of the
-processor time of the rank.
+A network of 784, 1024, 1024 and 10 with SGD and one thread in each rank, in 1, 2 and 4 ranks that share batches of 128, 512
+and 2048 rows, step by step and as one compiled step. Blocks of steps of both kinds take turns; times are medians of
+blocks, of the time that passes and of the processor time of the rank.
 
 python benchmarks/deterministic.py
 """
@@ -18,12 +18,13 @@ import time
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-STEPS, BLOCKS, BATCH = 6, 16, 64
+STEPS, BLOCKS = 4, 12
+BATCHES = (128, 512, 2048)  # of all ranks
 WIDTHS = (784, 1024, 1024, 10)
-KINDS = (None, 2, 4)  # shards
+KINDS = (None, 4)  # shards
 
 
-def rank(compiled: bool) -> None:
+def rank(batch: int, compiled: bool) -> None:
     """Blocks of steps of each kind, in turn."""
     import genesis
     import genesis.distributed as dist
@@ -31,7 +32,8 @@ def rank(compiled: bool) -> None:
     from genesis.nn.functional import cross_entropy
 
     dist.init_process_group()
-    x, y = genesis.randn(BATCH, WIDTHS[0]), genesis.randint(0, WIDTHS[-1], (BATCH,))
+    rows = batch // dist.get_world_size()
+    x, y = genesis.randn(rows, WIDTHS[0]), genesis.randint(0, WIDTHS[-1], (rows,))
 
     def training(shards: int | None):
         genesis.manual_seed(0)
@@ -64,23 +66,23 @@ def rank(compiled: bool) -> None:
 
 def main() -> None:
     """The table."""
-    print("| ranks | step | shards | time | ratio | processor time | ratio | at most |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for ranks in (1, 2):
-        for how in ("eager", "compiled"):
-            start = [sys.executable, "-m", "genesis", "run", "-n", str(ranks)] if ranks > 1 else [sys.executable]
-            out = subprocess.run([*start, __file__, how], capture_output=True, text=True, check=True).stdout
-            rows = json.loads(out[out.index("[[") :])
-            for kind, (passed, own) in zip(KINDS, rows, strict=True):
-                ratios = [
-                    f"{value / base:.2f}" if kind else "" for value, base in zip((passed, own), rows[0], strict=True)
+    print("| rows | ranks | step | plain | 4 shards | ratio | processor time: plain | 4 shards | ratio | at most |")
+    print("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for batch in BATCHES:
+        for ranks in (1, 2, 4):
+            for how in ("eager", "compiled"):
+                start = [sys.executable, "-m", "genesis", "run", "-n", str(ranks)] if ranks > 1 else [sys.executable]
+                command = [*start, __file__, str(batch), how]
+                out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                plain, shards = json.loads(out[out.index("[[") : out.index("]]") + 2])
+                cells = [
+                    f"{a * 1e3:.1f} ms | {b * 1e3:.1f} ms | {b / a:.2f}" for a, b in zip(plain, shards, strict=True)
                 ]
-                print(f"| {ranks} | {how} | {kind or 'none'} | {passed * 1e3:.1f} ms | {ratios[0]} | {own * 1e3:.1f} ms "
-                      f"| {ratios[1]} | {'1.25' if kind else ''} |")  # fmt: skip
+                print(f"| {batch} | {ranks} | {how} | {' | '.join(cells)} | 1.25 |", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2]:
-        rank(sys.argv[1] == "compiled")
+    if sys.argv[1:]:
+        rank(int(sys.argv[1]), sys.argv[2] == "compiled")
     else:
         main()

@@ -19,7 +19,7 @@ from genesis.data.dataset import Dataset, IterableDataset
 from genesis.data.fetch import WORKERS, Job
 from genesis.data.iteration import Iteration, Progress
 from genesis.data.processes import Processes, start_context
-from genesis.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
+from genesis.data.sampler import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, drawn_seed
 from genesis.data.threads import Caller, Crew, Threads
 
 T_co = TypeVar("T_co", covariant=True)
@@ -84,7 +84,8 @@ class DataLoader(Generic[T_co]):
         if sampler is None and not self.stream:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            several = sampler.shards_here if isinstance(sampler, DistributedSampler) else 1
+            batch_sampler = BatchSampler(sampler, batch_size * several if several > 1 else batch_size, drop_last)
         self.sampler, self.batch_sampler = sampler, batch_sampler
         if collate_fn is not None:
             expect_function("DataLoader", "collate_fn", collate_fn)

@@ -23,7 +23,7 @@ from genesis.ops.creation.outside import tensor
 from genesis.ops.creation.random import multinomial
 
 T_co = TypeVar("T_co", covariant=True)
-_processes = Late("genesis.distributed")
+_processes, _environment = Late("genesis.distributed"), Late("genesis.distributed.environment")
 _CHUNK = 8192  # numbers that are drawn, or turned into Python integers, at once
 
 
@@ -235,6 +235,12 @@ class DistributedSampler(Sampler[int]):
         num_replicas, rank: how many processes there are, and which this is; as `genesis.distributed` says, where they
             are not given
         seed: of the order, the same in all processes; drop_last: leave out what does not divide
+        shards: ours: give each process the examples of its part of so many processes, and batches that are as many times
+            larger, so that any number of processes takes the steps of so many. What ``GENESIS_SHARDS`` says in the
+            environment, where it is not given; see `genesis.nn.parallel.DistributedDataParallel`
+
+    Raises:
+        ValueError: a rank that is not there; shards that do not divide among the processes
 
     >>> from genesis.data import DistributedSampler
     >>> list(DistributedSampler(range(5), 2, 1, shuffle=False))
@@ -243,7 +249,7 @@ class DistributedSampler(Sampler[int]):
 
     def __init__(
         self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
-        drop_last: bool = False,
+        drop_last: bool = False, *, shards: int | None = None,
     ) -> None:  # fmt: skip
         name = "DistributedSampler"
         num_replicas = _processes.get_world_size() if num_replicas is None else num_replicas
@@ -255,8 +261,13 @@ class DistributedSampler(Sampler[int]):
             raise ArgumentValueError(message(name, f"rank must be from 0 to {num_replicas - 1}, got {rank}"))
         self.dataset, self.num_replicas, self.rank, self.epoch = _sized(name, dataset, "dataset"), num_replicas, rank, 0
         self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
-        count = len(dataset)
-        self.num_samples = count // num_replicas if drop_last else -(-count // num_replicas)
+        shards = _environment.logical_ranks() if shards is None else shards
+        shards = num_replicas if shards is None else shards
+        if not isinstance(shards, int) or shards < 1 or shards % num_replicas:
+            text = f"{shards!r} shards do not divide among {num_replicas} ranks"
+            raise ArgumentValueError(message(name, text, hint="as many for each rank"))
+        self.shards_here, count = shards // num_replicas, len(dataset)
+        self.num_samples = (count // shards if drop_last else -(-count // shards)) * self.shards_here
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:

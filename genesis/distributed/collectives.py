@@ -19,7 +19,7 @@ from genesis.core.graph.switches import TRANSFERS
 from genesis.distributed.calls import Work, note
 from genesis.distributed.engine import Host, Request
 from genesis.distributed.groups import ProcessGroup, check_rank, group_of, rank_in
-from genesis.distributed.memory import Memory
+from genesis.distributed.memory import Memory, apart
 from genesis.distributed.wire import wire
 
 _SMALL = 2**16  # bytes: what costs less than that ranks wait for each other a second time
@@ -174,7 +174,7 @@ def reduce_scatter(
 def _reduce_scatter(name: str, members: ProcessGroup, how: str, out: Memory, source: Host, later: bool) -> Work | None:
     by, there, back = wire(name, source.dtype, how)
     sent = there(source)
-    block = np.empty(out.host.shape, sent.dtype)
+    block = apart(out, sent)
     engine = members.engine
     return run(name, members, (out.host.shape, out.host.dtype, how), lambda: engine.reduce_scatter(block, sent, by),
                lambda: out.write(back(block, engine.size)), later, (out.tensor,))  # fmt: skip
@@ -315,7 +315,7 @@ def all_to_all_single(
         raise ArgumentError(message(name, f"output is {output.dtype}, input {input.dtype}", hint="give both one dtype"))
     received = _split_bytes(name, out.host, output_split_sizes, members.engine.size, "output")
     sent = _split_bytes(name, source.host, input_split_sizes, members.engine.size, "input")
-    into = np.empty_like(out.host)
+    into = apart(out, source.host)
     return run(name, members, (None, source.host.dtype),
                lambda: members.engine.all_to_all(into, source.host, received, sent), lambda: out.write(into),
                async_op, (output,))  # fmt: skip

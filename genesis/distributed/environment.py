@@ -49,6 +49,19 @@ def launch(environ: Mapping[str, str] | None = None) -> Launch | None:
     return None
 
 
+def logical_ranks(environ: Mapping[str, str] | None = None) -> int | None:
+    """How many ranks a training computes as, whatever their number: ``GENESIS_SHARDS``; None where it is not said.
+
+    >>> logical_ranks({"GENESIS_SHARDS": "4"})
+    4
+    """
+    environ = os.environ if environ is None else environ
+    return _number(environ, _SHARDS) if environ.get(_SHARDS) else None
+
+
+_SHARDS = "GENESIS_SHARDS"
+
+
 def _number(environ: Mapping[str, str], name: str) -> int:
     try:
         return int(environ[name])

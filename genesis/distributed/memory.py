@@ -54,6 +54,12 @@ class Memory:
         bump(self.tensor, self.name)
 
 
+def apart(out: Memory, sent: Any) -> Any:
+    """The memory of ``out``, if elements can come there while others are sent; else other memory of that shape."""
+    fits = not out.copied and out.host.dtype == sent.dtype and not np.may_share_memory(out.host, sent)
+    return out.host if fits else np.empty(out.host.shape, sent.dtype)
+
+
 def spread(flat: Any, tensors: Sequence[Tensor], name: str = "broadcast") -> None:
     """Put the elements that lie one behind the other into tensors, and count the writes."""
     begin = 0

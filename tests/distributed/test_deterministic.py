@@ -14,16 +14,23 @@ from ranks import JOBS, needs_mpi
 import genesis
 import genesis.distributed as dist
 from genesis import nn
+from genesis.data import DataLoader, DistributedSampler, TensorDataset
+from genesis.kernels.cpu import memory
 from genesis.nn.parallel import DistributedDataParallel
-from genesis.nn.parallel.shards import _leaves, tree_sum
+from genesis.nn.parallel.shards import _Leaves, tree_sum
 
 SCRIPT = str(JOBS / "deterministic.py")
 
 
 def digest(ranks, folder, how, *options):
     """What a job ends with."""
-    command = [sys.executable, "-m", "genesis", "run", "-n", str(ranks), *options, SCRIPT, str(folder), how]
+    return of_job(ranks, [*options, SCRIPT, str(folder), how])
+
+
+def of_job(ranks, arguments, **said):
+    command = [sys.executable, "-m", "genesis", "run", "-n", str(ranks), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
+    environment |= said
     if ranks > 1:
         del environment["RANK"], environment["WORLD_SIZE"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=580, env=environment)
@@ -35,6 +42,45 @@ def digest(ranks, folder, how, *options):
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_number_of_ranks_does_not_matter(tmp_path, ranks):
     assert digest(ranks, tmp_path / "several", "plain") == digest(1, tmp_path / "one", "plain")
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_loop_that_says_nothing_of_shards_computes_as_the_environment_says(ranks):
+    several, one = [of_job(n, [str(JOBS / "plain_loop.py")], GENESIS_SHARDS="4") for n in (ranks, 1)]
+    assert several == one
+
+
+def test_each_process_has_the_examples_of_its_logical_ranks(monkeypatch):
+    data = TensorDataset(genesis.arange(21))
+
+    def batches(ranks, shards):
+        samplers = [DistributedSampler(data, ranks, rank, seed=3, shards=shards) for rank in range(ranks)]
+        loaders = [DataLoader(data, batch_size=2, sampler=sampler) for sampler in samplers]
+        assert len({len(loader) for loader in loaders}) == 1
+        return [[x.tolist() for (x,) in loader] for loader in loaders]
+
+    four = batches(4, None)
+    for ranks in (1, 2):
+        for rank, own in enumerate(batches(ranks, 4)):
+            here = four[rank::ranks]  # those of its logical ranks, row by row in turn
+            want = [[row for rows in zip(*step, strict=True) for row in rows] for step in zip(*here, strict=True)]
+            assert own == want
+    whole = DistributedSampler(data, 2, 0, drop_last=True, shards=4)
+    assert (len(whole), whole.total_size) == (10, 20)
+    monkeypatch.setenv("GENESIS_SHARDS", "4")
+    assert batches(2, None) == batches(2, 4)
+    with pytest.raises(ValueError, match="4 shards do not divide among 3 ranks"):
+        DistributedSampler(data, 3, 0)
+    monkeypatch.setenv("GENESIS_SHARDS", "many")
+    with pytest.raises(ValueError, match="GENESIS_SHARDS is 'many' in the environment"):
+        DistributedSampler(data, 2, 0)
+
+
+def test_the_environment_gives_models_their_shards(alone, monkeypatch):
+    monkeypatch.setenv("GENESIS_SHARDS", "2")
+    assert DistributedDataParallel(nn.Linear(3, 2)).shards.count == 2
+    assert DistributedDataParallel(nn.Linear(3, 2), shards=4).shards.count == 4
 
 
 @needs_mpi
@@ -95,8 +141,33 @@ def test_sums_have_the_order_of_the_tree():
     g[2] = -g[0] * np.float32(1 + 2**-20)
     assert tree_sum(list(g)) == (g[0] + g[2]) + (g[1] + g[3]) != ((g[0] + g[1]) + g[2]) + g[3]
     p = genesis.zeros(1, requires_grad=True)
-    sum(leaf * float(v) for leaf, v in zip(_leaves(p, 4), g, strict=True)).backward()
+    sum(leaf * float(v) for leaf, v in zip(_Leaves.apply(p, 4), g, strict=True)).backward()
     assert p.grad.item() == tree_sum(list(g))
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_large_sums_have_that_order_too(count):
+    parts = np.random.default_rng(0).standard_normal((count, 300, 307)).astype(np.float32)  # no multiple of a part
+    p = genesis.zeros(300, 307, requires_grad=True)
+    losses = [(leaf * genesis.tensor(x)).sum() for leaf, x in zip(_Leaves.apply(p, count), parts, strict=True)]
+    sum(losses).backward()
+    np.testing.assert_array_equal(p.grad.numpy(), tree_sum(list(parts)))
+    assert parts[0].nbytes >= memory.LARGE
+
+
+def test_gradients_of_gradients_go_through_the_sum():
+    p = genesis.ones(300, 307, requires_grad=True)
+    first, second = _Leaves.apply(p, 2)
+    (g,) = genesis.autograd.grad((first**3).sum() + (second**2).sum(), p, create_graph=True)
+    (h,) = genesis.autograd.grad(g.sum(), p)
+    assert (g == 5).all() and (h == 8).all()
+
+
+def test_a_parameter_that_one_shard_does_not_use():
+    p = genesis.ones(3, requires_grad=True)
+    first, _ = _Leaves.apply(p, 2)
+    first.sum().backward()
+    assert p.grad.tolist() == [1, 1, 1]
 
 
 class Several(nn.Module):

@@ -29,13 +29,13 @@ _UNHELD = 2  # references to memory that nobody else holds, as `sys.getrefcount`
 
 
 class Bucket:
-    """Parameters, by their numbers, and the memory for their gradients."""
+    """Parameters, by their numbers, and the memory for their gradients, of which so many ranks may have equal parts."""
 
-    def __init__(self, numbers: Sequence[int], parameters: Sequence[Tensor]) -> None:
+    def __init__(self, numbers: Sequence[int], parameters: Sequence[Tensor], parts: int = 1) -> None:
         self.numbers, self.shapes = list(numbers), [tuple(parameters[n].shape) for n in numbers]
         ends = np.cumsum([parameters[n].numel() for n in numbers])
         self.ranges = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
-        self.dtype = parameters[numbers[0]]._array.dtype
+        self.dtype, self.size = parameters[numbers[0]]._array.dtype, -(-self.ranges[-1][1] // parts) * parts
         self.memory: Any = None
         self.missing = 0
         self.work: Any = None
@@ -44,7 +44,8 @@ class Bucket:
         """Before a backward: memory that holds the gradients there are, or that nobody else looks at."""
         self.missing, self.work = len(self.numbers), None
         if self.memory is None or (sys.getrefcount(self.memory) > _UNHELD and not self._holds(parameters)):
-            self.memory = np.empty(self.ranges[-1][1], self.dtype)
+            self.memory = np.empty(self.size, self.dtype)
+            self.memory[self.ranges[-1][1] :] = 0
 
     def _holds(self, parameters: Sequence[Tensor]) -> bool:
         grads = [parameters[n].grad for n in self.numbers]
@@ -86,7 +87,8 @@ class Buckets:
             if sizes[array.dtype] >= (min(_FIRST, self.cap) if not done else self.cap):
                 done.append(begun.pop(array.dtype))
                 del sizes[array.dtype]
-        self.buckets = [Bucket(numbers, self.parameters) for numbers in [*done, *begun.values()]]
+        parts = self.group.size() if self.in_tree else 1
+        self.buckets = [Bucket(numbers, self.parameters, parts) for numbers in [*done, *begun.values()]]
         self.where = {n: (bucket, at) for bucket in self.buckets for at, n in enumerate(bucket.numbers)}
 
     # ---- one backward

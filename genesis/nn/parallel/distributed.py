@@ -18,7 +18,7 @@ from genesis.nn.parallel.buckets import Buckets
 from genesis.nn.parallel.shards import Shards
 
 _groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
-_memory = Late("genesis.distributed.memory")
+_memory, _environment = Late("genesis.distributed.memory"), Late("genesis.distributed.environment")
 _CAP = 25  # MiB
 
 
@@ -43,7 +43,7 @@ class DistributedDataParallel(Module):
         dim, check_reduction: accepted for PyTorch's sake
         shards: ours: divide the batch into so many logical shards, a power of two, whatever the number of ranks: 1, 2, ...
             ranks end in the same bits, and compute as so many ranks would; inputs and outputs have the rows of the
-            batch as their first dimension
+            batch as their first dimension. What ``GENESIS_SHARDS`` says in the environment, where it is not given
 
     Raises:
         RuntimeError: there is no process group; ranks have other parameters; (in backward) no gradient came for a parameter
@@ -96,6 +96,7 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = True, True
         self._together = self.process_group.size() > 1
+        shards = _environment.logical_ranks() if shards is None else shards
         self.shards = None if shards is None else Shards(shards, self.process_group)
         if self._together:
             if init_sync:
@@ -137,7 +138,9 @@ class DistributedDataParallel(Module):
         """
         if self.shards is not None:
             text = "gradients of several batches are added in another order for another number of ranks"
-            raise UnsupportedError(message("no_sync", text, hint="shards=None, or one backward for each step"))
+            raise UnsupportedError(
+                message("no_sync", text, hint="no shards (and no GENESIS_SHARDS), or one backward for each step")
+            )
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield

@@ -18,12 +18,15 @@ from genesis.autograd.func.stateless import functional_call
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.base.late import Late
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
+from genesis.core.functions.function import Function
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.kernels.cpu import memory as room
 from genesis.ops.shapes.join import stack
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
 _NAME = "DistributedDataParallel"
+_PART = 1 << 14  # elements that are added at a time
 _ROOM = 1 << 48  # blocks of random numbers between the streams of two shards
 
 
@@ -75,7 +78,7 @@ class Shards:
             return []
         out: list[dict[str, Tensor]] = [{} for _ in range(self.here)]
         for name, parameter in module.named_parameters():
-            for i, leaf in enumerate(_leaves(parameter, self.here)):
+            for i, leaf in enumerate(_Leaves.apply(parameter, self.here)):
                 out[i][name] = leaf
         if module.training:
             for name, buffer in module.named_buffers():
@@ -84,13 +87,50 @@ class Shards:
         return out
 
 
-def _leaves(node: Any, count: int) -> list[Any]:
-    """The leaves of a tree of aliases, each inner one used twice: leaf ``i`` is below the branch of ``i % 2``."""
-    alias = node.view_as(node)
-    if count == 1:
-        return [alias]
-    even, odd = _leaves(alias, count // 2), _leaves(alias, count // 2)
-    return [leaf for pair in zip(even, odd, strict=True) for leaf in pair]
+class _Leaves(Function):
+    """A parameter once for each shard of this rank; their gradients are added in the order of the tree."""
+
+    amp_policy = "preserve"
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Any, count: int) -> Any:
+        return tuple([parameter.view_as(parameter) for _ in range(count)])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return _sum_of(grads), None
+
+
+def _sum_of(grads: Sequence[Tensor]) -> Tensor:
+    arrays = [g._array for g in grads]
+    first = arrays[0]
+    plain = all([x.__class__ is np.ndarray and x.dtype is first.dtype and x.flags.c_contiguous for x in arrays])
+    if not plain or first.dtype.kind != "f" or any([g._node is not None for g in grads]):
+        return tree_sum(grads)  # type: ignore[no-any-return]
+    return wrap(_sum_of_arrays(arrays))
+
+
+def _sum_of_arrays(arrays: Sequence[Any]) -> Any:
+    """`tree_sum` of contiguous arrays, a part at a time, which stays in the cache, into memory that is used again."""
+    first = arrays[0]
+    if first.nbytes < room.LARGE:
+        return tree_sum(arrays)
+    out, flat = room.empty(first.shape, first.dtype), [x.reshape(-1) for x in arrays]
+    whole, between = out.reshape(-1), np.empty((len(arrays), _PART), first.dtype)
+    for begin in range(0, first.size, _PART):
+        _tree_into(whole[begin : begin + _PART], [x[begin : begin + _PART] for x in flat], between)
+    return out
+
+
+def _tree_into(out: Any, parts: Sequence[Any], between: Any) -> None:
+    """`tree_sum` into ``out``, with memory for what is added on the way."""
+    if len(parts) == 2:
+        np.add(*parts, out=out)
+        return
+    other = between[0][: out.size]
+    _tree_into(out, parts[::2], between[1:])
+    _tree_into(other, parts[1::2], between[1:])
+    np.add(out, other, out=out)
 
 
 def _rows(x: Any, rows: int, i: int, count: int) -> Any:
@@ -117,16 +157,13 @@ def _joined(parts: Sequence[Any], rows: int) -> Any:
 class TreeSum:
     """The sum of all ranks' memory, in place: each rank adds one part of it in the order of the tree.
 
-    Two ranks do not need it: a sum of two has one order.
+    Two ranks do not need it: a sum of two has one order. The memory has as many elements for each rank.
     """
 
     def __init__(self, memory: Any, group: Any) -> None:
-        self.memory, self.group, self.size = memory, group, group.size()
-        part = -(-memory.size // self.size)
-        padded = np.zeros((self.size, part), memory.dtype)
-        padded.reshape(-1)[: memory.size] = memory
-        self.came = np.empty_like(padded)
-        self.work = _processes.all_to_all_single(wrap(self.came), wrap(padded), group=group, async_op=True)
+        self.memory, self.group = memory.reshape(group.size(), -1), group
+        self.came = room.empty(self.memory.shape, memory.dtype)
+        self.work = _processes.all_to_all_single(wrap(self.came), wrap(self.memory), group=group, async_op=True)
 
     def is_completed(self) -> bool:
         """Brings it forward."""
@@ -135,9 +172,7 @@ class TreeSum:
     def wait(self) -> None:
         """Until the sum is there."""
         self.work.wait()
-        total = np.ascontiguousarray(tree_sum(list(self.came)))
-        _processes.all_gather_into_tensor(wrap(self.came), wrap(total), self.group)
-        self.memory[...] = self.came.reshape(-1)[: self.memory.size]
+        _processes.all_gather_into_tensor(wrap(self.memory), wrap(_sum_of_arrays(list(self.came))), self.group)
 
 
 def tree_sum(parts: Sequence[Any]) -> Any:

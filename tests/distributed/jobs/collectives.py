@@ -158,7 +158,13 @@ def exchanges():
         equal(got, np.full(who + 1, 10.0 * who + rank))
     blocks, out = genesis.arange(size * 2.0).reshape(size, 2) + rank, genesis.zeros(2)
     dist.reduce_scatter_tensor(out, blocks)
-    equal(out, size * (np.arange(2.0) + 2 * rank) + sum(range(size)))
+    want = size * (np.arange(2.0) + 2 * rank) + sum(range(size))
+    equal(out, want)
+    dist.reduce_scatter_tensor(blocks[0], blocks)  # into the memory that is sent
+    equal(blocks[0], want)
+    x = genesis.arange(size * 2.0) + 100 * rank
+    dist.all_to_all_single(x, x)
+    equal(x, np.concatenate([np.arange(2) + 2 * rank + 100 * who for who in range(size)]))
 
 
 def layouts():
