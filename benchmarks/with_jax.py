@@ -167,7 +167,11 @@ def main() -> None:
             command = [sys.executable, "-c", _BOUND, *command[1:]]
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
         rows += done.stdout.splitlines()
-    table = ["| what | Genesis, compiled | JAX, jit | ratio | at most | |", "| --- | ---: | ---: | ---: | ---: | --- |", *rows]
+    table = [
+        "| what | Genesis, compiled | JAX, jit | ratio | at most | |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+        *rows,
+    ]
     print("\n".join(table))
     if options.write:
         from page import write_section
