@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from genesis.cli import main
-from genesis.kernels.llvm import loops, native, objects
+from genesis.kernels.llvm import elf, loops, native, objects
 from genesis.kernels.llvm.nests import Code
 
 compiled = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a processor without fma")
@@ -130,3 +131,80 @@ def test_the_command(folder, capsys, monkeypatch):
 def test_names_depend_on_everything():
     names = {objects.name_of(*parts) for parts in (("a", "b"), ("ab",), ("a", "c"), ("a",), ("b", "a"))}
     assert len(names) == 5
+
+
+# ---- object files that are brought into memory without LLVM
+
+here = pytest.mark.skipif(
+    not (loops.available() and elf.here()), reason="object files of Linux on x86-64, and llvmlite"
+)
+WAVE = """
+@table = private constant [2 x double] [double 3.0, double 5.0]
+declare double @sin(double)
+define void @wave(ptr %x) {
+  %a = load double, ptr %x
+  %s = call double @sin(double %a)
+  %i = fptosi double %a to i64
+  %bit = and i64 %i, 1
+  %at = getelementptr double, ptr @table, i64 %bit
+  %t = load double, ptr %at
+  %c = fmul double %s, 0.12345
+  %y = call double @added(double %c, double %t)
+  store double %y, ptr %x
+  ret void
+}
+define double @added(double %a, double %b) noinline {
+  %c = fadd double %a, %b
+  ret double %c
+}
+"""
+
+
+def _called(address, value):
+    x = np.array([value])
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(x.ctypes.data)
+    return x[0]
+
+
+@here
+def test_an_object_file_is_put_in_place_without_llvm():
+    content = native._compiled(native.binding(), WAVE)
+    (at,) = elf.loaded(content, ["wave"])
+    for value in (0.5, 1.5, 3.25):
+        expected = np.sin(value) * 0.12345 + (3.0 if int(value) % 2 == 0 else 5.0)
+        assert abs(_called(at, value) - expected) < 1e-15
+    assert elf.loaded(content, ["another"]) is None
+    assert elf.loaded(content[:4] + b"\1" + content[5:], ["wave"]) is None
+    assert elf.loaded(b"", ["wave"]) is None
+
+
+@here
+@pytest.mark.parametrize(
+    "code",
+    [
+        "@state = global i64 0\ndefine void @f(ptr %x) {\n store i64 1, ptr @state\n store double 2.0, ptr %x\n ret void\n}",
+        "declare void @nobody_has_this()\ndefine void @f(ptr %x) {\n call void @nobody_has_this()\n ret void\n}",
+    ],
+)
+def test_what_takes_more_is_left_to_llvm(code):
+    assert elf.loaded(native._compiled(native.binding(), code), ["f"]) is None
+    if "state" in code:
+        assert _called(native.address("f", code), 1.0) == 2.0
+
+
+@here
+def test_llvmlite_is_not_imported_where_all_code_is_kept(folder):
+    program = """
+import sys
+from tests.kernels.test_objects import _doubled
+assert _doubled(9.0) == [9.0] * 8
+print("llvmlite" in sys.modules)
+"""
+    seen = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        seen.append(done.stdout.strip())
+    assert seen == ["True", "False"]
+    objects.clear()
+    assert list(folder.iterdir()) == []

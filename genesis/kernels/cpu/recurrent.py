@@ -35,12 +35,14 @@ SEQUENCES = 8  # of a thread, at least
 
 @functools.cache
 def _target() -> code.Target:
-    llvm = native.binding()
-    assert llvm is not None
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
+    host = native.target()
+    if host.has("avx512f"):
         return code.Target(16, True)
-    return code.Target(8, False) if features.get("avx") else code.Target(4, "neon" in features)
+    return (
+        code.Target(8, False)
+        if host.has("avx")
+        else code.Target(4, ("+neon" in host.features) or ("-neon" in host.features))
+    )
 
 
 @functools.cache
@@ -66,7 +68,7 @@ def _backward(kind: str, columns: int) -> Any:
 def _fits(kind: str, states: int, arguments: Any) -> bool:
     input, weight, batch_sizes = arguments[0], arguments[2 + states], arguments[5 + states]
     arrays = [a for a in arguments[: 5 + states] if a is not None]
-    if native.binding() is None or len(batch_sizes) < STEPS or batch_sizes[0] < 1:
+    if native.host() is None or len(batch_sizes) < STEPS or batch_sizes[0] < 1:
         return False
     size = weight.shape[-1] if weight.ndim else 0
     return (

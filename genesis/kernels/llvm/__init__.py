@@ -1,6 +1,6 @@
 """Code for numbers in LLVM's language, and loops made of it; llvmlite compiles them.
 
-`native`     machine code out of text, where llvmlite is installed
+`native`     machine code out of text, where llvmlite is installed; `elf` brings what is kept into memory without it
 `values`     vectors of numbers, with the operators of Python, that write instructions
 `functions`  exp, log, sin, erf and their relatives, made of these; `tables` has their coefficients
 `activations` of neural networks, and their gradients; `steps` of optimizers
@@ -14,6 +14,6 @@ from genesis.base.late import late_modules
 
 late_modules(
     __name__,
-    "activations attention channels entries functions gemm loops native norms objects products rows sliding steps tables "
+    "activations attention channels elf entries functions gemm loops native norms objects products rows sliding steps tables "
     "windows",
 )

@@ -27,19 +27,15 @@ _SIZES = {"float": 4, "double": 8}
 @functools.cache
 def width() -> int:
     """Bytes of the processor's vectors."""
-    llvm = native.binding()
-    features = llvm.get_host_cpu_features() if llvm is not None else {}
-    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+    host = native.host()
+    return 16 if host is None else 64 if host.has("avx512f") else 32 if host.has("avx2") else 16
 
 
 @functools.cache
 def available() -> bool:
     """Whether there is llvmlite, and a processor that multiplies and adds in one."""
-    llvm = native.binding()
-    if llvm is None:
-        return False
-    triple = llvm.get_default_triple().split("-")[0]
-    return triple in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
+    host = native.host()
+    return host is not None and (host.triple.split("-")[0] in ("aarch64", "arm64") or host.has("fma"))
 
 
 Spread = Callable[[int, int, int], tuple[int, int]]  # `genesis.kernels.native.runtime.spread`

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
+import os
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from genesis.base.locks import lock_that_forks_wait_for
-from genesis.kernels.llvm import objects
+from genesis.kernels.llvm import elf, objects
 
 _compiling = lock_that_forks_wait_for()
 
@@ -43,13 +45,65 @@ def binding() -> ModuleType | None:
     return llvm  # type: ignore[no-any-return]
 
 
+class Host(NamedTuple):
+    """What machine code depends on besides the code: the compiler, and the processor."""
+
+    llvmlite: str
+    llvm: str
+    triple: str
+    cpu: str
+    features: str  # "+avx2,-sse4a,..."
+
+    def has(self, feature: str) -> bool:
+        return f"+{feature}" in self.features.split(",")
+
+
+@functools.cache
+def host() -> Host | None:
+    """The compiler and the processor; None without llvmlite. What was found out once is kept on disk for the same
+    processor and the same llvmlite, so that it need not be imported where all code is kept there, too.
+    """
+    name = objects.name_of("host", seen, suffix=objects.HOST) if (seen := _seen()) is not None else None
+    kept = objects.load(name) if name is not None else None
+    if kept is not None:
+        return Host(*kept.decode().split("\0"))
+    llvm = binding()
+    if llvm is None:
+        return None
+    versions = llvmlite_version(), ".".join(map(str, llvm.llvm_version_info))
+    found = Host(*versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(llvm))
+    if name is not None:
+        objects.save(name, "\0".join(found).encode())
+    return found
+
+
+def _seen() -> str | None:
+    """What can be seen of llvmlite and the processor without importing the one; None if that is not enough."""
+    if not elf.here():
+        return None
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return None
+    folder = os.path.dirname(spec.origin)
+    try:
+        library = os.stat(os.path.join(folder, "binding", "libllvmlite.so"))
+        with open(os.path.join(folder, "_version.py")) as file:
+            version = file.read()
+        with open("/proc/cpuinfo") as file:
+            lines = file.read(1 << 14).partition("\n\n")[0].splitlines()
+    except OSError:
+        return None
+    fixed = [line for line in lines if line.startswith(("vendor_id", "cpu family", "model", "stepping", "flags"))]
+    return "\n".join([folder, f"{library.st_mtime_ns} {library.st_size}", version, *fixed]) if len(fixed) > 4 else None
+
+
 def function(name: str, code: str, *parameters: type) -> Callable[..., None] | None:
     """The function ``name`` in ``code``, compiled for this processor (15 to 30 ms, so keep it); None without llvmlite.
 
     It takes numbers and addresses as its ``parameters`` (classes of `ctypes`) say, and lets other threads run
     meanwhile.
     """
-    if binding() is None:
+    if host() is None:
         return None
     compiled: Any = ctypes.CFUNCTYPE(None, *parameters)(address(name, code))
     return compiled  # type: ignore[no-any-return]
@@ -110,6 +164,9 @@ def object_name(code: str) -> str:
 
 
 def _loaded(machine_code: bytes, names: list[str]) -> list[int]:
+    where = elf.loaded(machine_code, names)
+    if where is not None:
+        return where
     llvm: Any = binding()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(llvm))
     engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
@@ -124,12 +181,11 @@ def _compiled(llvm: Any, code: str) -> bytes:
     return bytes(_machine(llvm).emit_object(module))
 
 
-@functools.cache
-def target() -> tuple[str, ...]:
-    """What machine code depends on besides the code: the processor, and the compiler."""
-    llvm: Any = binding()
-    versions = llvmlite_version(), ".".join(map(str, llvm.llvm_version_info))
-    return *versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(llvm)
+def target() -> Host:
+    """`host`, where llvmlite is."""
+    here = host()
+    assert here is not None, "code is compiled where llvmlite is"
+    return here
 
 
 def llvmlite_version() -> str:

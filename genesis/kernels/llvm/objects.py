@@ -25,6 +25,7 @@ else:  # 6 ms, and most programs compile nothing
 
 LIMIT = 64 << 20  # bytes that are kept; the oldest files go first
 CODE, STEP = ".o", ".step"  # machine code, and what uses it
+HOST = ".host"  # what the processor can do
 _DIGEST = 32
 
 
@@ -111,6 +112,7 @@ def files() -> list[Path]:
 def clear() -> int:
     """Remove all files; how many there were."""
     kept = files()
-    for path in kept:
+    where = folder()
+    for path in [*kept, *(() if where is None else where.glob(f"*{HOST}"))]:
         path.unlink(missing_ok=True)
     return len(kept)
