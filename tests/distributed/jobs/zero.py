@@ -10,6 +10,7 @@ import genesis.distributed as dist
 from genesis import nn, optim
 from genesis.distributed.optim import ZeroRedundancyOptimizer
 from genesis.nn.parallel import DistributedDataParallel
+from genesis.utils.checkpoint import checkpoint
 
 X, Y = examples(4, 2)
 
@@ -155,6 +156,27 @@ def precision():
     assert all(p.isfinite().all() and p.equal(q) for part in said for p, q in zip(part, said[0], strict=True))
 
 
+def checkpoints():
+    """Layers that are computed again in the backward: the same bits as without."""
+
+    class Again(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = network()
+
+        def forward(self, x):
+            return checkpoint(self.inner, x)
+
+    plain, again = DistributedDataParallel(network()), DistributedDataParallel(Again())
+    steps = [(m, ZeroRedundancyOptimizer(m.parameters(), optim.AdamW, lr=0.1)) for m in (plain, again)]
+    for x, y in zip(X, Y, strict=True):
+        for model, optimizer in steps:
+            optimizer.zero_grad()
+            loss_of(model, mine(x), mine(y)).backward()
+            optimizer.step()
+    same(plain.module, again.module.inner)
+
+
 def accumulation_shared_and_frozen():
     def made():
         genesis.manual_seed(3)
@@ -254,7 +276,7 @@ def what_is_refused():
 
 checks = [
     training, large_ones_are_sent_from_their_memory, share_of_the_state, saved_and_loaded, groups_and_schedules, precision,
-    accumulation_shared_and_frozen, compiled, a_closure, what_is_refused,
+    checkpoints, accumulation_shared_and_frozen, compiled, a_closure, what_is_refused,
 ]  # fmt: skip
 for check in checks:
     check()
