@@ -65,13 +65,13 @@ def loaded(content: bytes, names: list[str]) -> list[int] | None:
         if sections[i].kind != _NO_BITS:
             memory[at : at + sections[i].size] = content[sections[i].offset : sections[i].offset + sections[i].size]
     symbols = next((s for s in sections if s.kind == _SYMBOLS), None)
-    found = None if symbols is None else _symbols(content, sections, symbols, {i: base + at for i, at in where.items()})
-    if found is None or not _filled(memory, content, sections, where, [address for _, address in found]):
+    addresses = None if symbols is None else _symbols(content, sections, symbols, {i: base + at for i, at in where.items()})
+    if addresses is None or not _filled(memory, content, sections, where, [address for _, address in addresses]):
         return None
     if _libc().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(max(end, 1)), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         return None
     _kept.append(memory)
-    by_name = dict(found)
+    by_name = dict(addresses)
     return [by_name[name] for name in names] if all([name in by_name for name in names]) else None
 
 
@@ -79,7 +79,7 @@ def _symbols(
     content: bytes, sections: list[_Section], table: _Section, where: dict[int, int]
 ) -> list[tuple[str, int]] | None:
     """The names and addresses of all symbols; None if one is nowhere."""
-    text, found = sections[table.link].offset, []
+    text, addresses = sections[table.link].offset, []
     for at in range(table.offset, table.offset + table.size, 24):
         name_at, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", content, at)
         name = content[text + name_at : content.index(b"\0", text + name_at)].decode()
@@ -91,8 +91,8 @@ def _symbols(
             address = where.get(section, 0) + value
         if address is None:
             return None
-        found.append((name, address))
-    return found
+        addresses.append((name, address))
+    return addresses
 
 
 def _of_process(name: str) -> int | None:

@@ -71,10 +71,10 @@ def host() -> Host | None:
     if llvm is None:
         return None
     versions = llvmlite_version(), ".".join(map(str, llvm.llvm_version_info))
-    found = Host(*versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(llvm))
+    here = Host(*versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(llvm))
     if name is not None:
-        objects.save(name, "\0".join(found).encode())
-    return found
+        objects.save(name, "\0".join(here).encode())
+    return here
 
 
 def _seen() -> str | None:
