@@ -1,7 +1,7 @@
 """Recurrent layers of float32 arrays: the products of all inputs are one, all steps one call of machine code, and so are
 the gradients of the gates; the gradients of the weights are one product each.
 
-Threads divide the hidden units of every step; where these are few, also the sequences of a batch.
+Threads divide the sequences of a batch; where these are few, the hidden units of every step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ else:
 STEPS = 4  # from how many steps it pays to bring the weights in order
 PART = 1 << 21  # multiplications of all inputs for a thread, at least
 SHARE = 1 << 14  # of a step
-SEQUENCES = 8  # of a thread, at least
+SEQUENCES = 4  # of a thread, at least
 
 
 @functools.cache
@@ -47,7 +47,9 @@ def _target() -> code.Target:
 
 @functools.cache
 def _forward(kind: str, kept: bool) -> Any:
-    return native.address("forward", code.forward(kind, _target(), kept))
+    """Where the functions of a phase and of all phases are."""
+    text = code.forward(kind, _target(), kept) + code.every_step("forward")
+    return tuple(native.addresses_in(text, ["forward", "all"]))
 
 
 @functools.cache
@@ -62,7 +64,8 @@ def _pack() -> Any:
 
 @functools.cache
 def _backward(kind: str, columns: int) -> Any:
-    return native.address("backward", code.backward(kind, _target(), columns))
+    text = code.backward(kind, _target(), columns) + code.every_step("backward")
+    return tuple(native.addresses_in(text, ["backward", "all"]))
 
 
 def _fits(kind: str, states: int, arguments: Any) -> bool:
@@ -158,16 +161,18 @@ class Layer:
         runtime.in_slices(_inputs(self.kind, kept), addresses, len(rows), (rows.shape[1], self.width), slices)
         return out
 
-    def run(self, function: int, reverse: bool, arrays: Any, columns: int = 1) -> None:
-        """All steps, by machine code: a phase for each. ``columns`` groups of hidden units cannot be divided."""
+    def run(self, functions: tuple[int, int], reverse: bool, arrays: Any, columns: int = 1) -> None:
+        """All steps, by machine code: a phase for each, or one phase where chunks are sequences that need nothing of each
+        other. ``columns`` groups of hidden units cannot be divided.
+        """
         parts, shares = self._parts(columns)
         steps = self.counts.tobytes(), self.offsets.tobytes(), reverse
-        free = _free_tables(function, len(arrays), *steps, self.size, self.width, self.batch, parts, shares)
+        free = _free_tables(functions, len(arrays), *steps, self.size, self.width, self.batch, parts, shares)
         try:
             phases = free.pop()  # no other run has it now
         except IndexError:
             sizes = self.size, self.width, self.batch, parts, shares
-            phases = _Phases(function, self.counts, self.offsets, reverse, len(arrays), sizes)
+            phases = _Phases(functions, self.counts, self.offsets, reverse, len(arrays), sizes)
         phases.words[: len(arrays)] = [memory.address(a) for a in arrays]
         runtime.run(phases.table)
         free.append(phases)
@@ -175,6 +180,8 @@ class Layer:
     def _parts(self, columns: int) -> tuple[int, int]:
         """In how many parts the sequences of a batch and the hidden units are."""
         threads = min(get_num_threads(), max(1, self.batch * self.gates * self.size * self.size // SHARE))
+        if self.batch >= SEQUENCES * threads:
+            return threads, 1
         shares = min(threads, self.width // (columns * self.lanes))
         return max(1, min(threads // shares, self.batch // SEQUENCES)), shares
 
@@ -183,16 +190,19 @@ class _Phases:
     """The table of all steps, for arrays of such sizes; where these are is in the first words."""
 
     def __init__(
-        self, function: int, counts: Any, offsets: Any, reverse: bool, arrays: int, sizes: tuple[int, ...]
+        self, functions: tuple[int, int], counts: Any, offsets: Any, reverse: bool, arrays: int, sizes: tuple[int, ...]
     ) -> None:
         order = tuple([np.ascontiguousarray(a[::-1] if reverse else a) for a in (offsets, counts)])
         steps = len(counts)
         given = [*[0] * arrays, *map(memory.address, order), steps, *sizes]
-        self.words, each = np.array(given, np.int64), np.empty((steps + reverse, 2), np.int64)
-        each[:, 0], each[:, 1] = memory.address(self.words), np.arange(len(each))
+        of_phase, of_all = functions
+        parts, shares = sizes[-2:]
+        numbers = np.arange(steps + reverse) if shares > 1 else [steps + reverse]  # which, or how many
+        self.words, each = np.array(given, np.int64), np.empty((len(numbers), 2), np.int64)
+        each[:, 0], each[:, 1] = memory.address(self.words), numbers
         rows = np.empty((len(each), 3), np.int64)
-        rows[:, 0], rows[:, 2] = function, sizes[-1] * sizes[-2]
-        rows[:, 1] = memory.address(each) + each.strides[0] * each[:, 1]
+        rows[:, 0], rows[:, 2] = of_phase if shares > 1 else of_all, parts * shares
+        rows[:, 1] = memory.address(each) + each.strides[0] * np.arange(len(each))
         self.table, self.kept = runtime.Table(rows), (order, each)
 
 

@@ -124,6 +124,32 @@ def inputs(kind: str, target: Target, kept: bool) -> str:
     return code.function("inputs", *INPUTS)
 
 
+def every_step(name: str) -> str:
+    """The function ``all(ptr args, i64 chunk)``: one of a phase for one phase after the other, as many as the second word
+    of the arguments says. Only where a chunk needs nothing of the others, which is where it has all hidden units.
+    """
+    return f"""
+define void @all(ptr %args, i64 %chunk) {{
+entry:
+  %own = alloca [2 x i64], align 16
+  %words = load i64, ptr %args
+  store i64 %words, ptr %own
+  %last = getelementptr i64, ptr %args, i64 1
+  %count = load i64, ptr %last
+  %number = getelementptr i64, ptr %own, i64 1
+  br label %step
+step:
+  %phase = phi i64 [0, %entry], [%next, %step]
+  store i64 %phase, ptr %number
+  call void @{name}(ptr %own, i64 %chunk)
+  %next = add i64 %phase, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %step, label %end
+end:
+  ret void
+}}"""
+
+
 POINTERS = {
     "lstm": ("kept", "packed", "bias", "states", "out", "before", "cell"),
     "gru": ("kept", "packed", "bias", "states", "out", "before"),

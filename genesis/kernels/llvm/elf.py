@@ -65,7 +65,9 @@ def loaded(content: bytes, names: list[str]) -> list[int] | None:
         if sections[i].kind != _NO_BITS:
             memory[at : at + sections[i].size] = content[sections[i].offset : sections[i].offset + sections[i].size]
     symbols = next((s for s in sections if s.kind == _SYMBOLS), None)
-    addresses = None if symbols is None else _symbols(content, sections, symbols, {i: base + at for i, at in where.items()})
+    addresses = (
+        None if symbols is None else _symbols(content, sections, symbols, {i: base + at for i, at in where.items()})
+    )
     if addresses is None or not _filled(memory, content, sections, where, [address for _, address in addresses]):
         return None
     if _libc().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(max(end, 1)), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
