@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,12 +75,9 @@ def in_float32(
     once: dict[int, Any] = {}  # an operand given twice is converted once, so that its gradient is rounded once
     operands = tuple([a if name in op.written else _widened(a, once) for name, a in zip(names, args, strict=True)])
     out = NotImplemented if fused is None else fused(*operands)
-    if out is not NotImplemented:
-        pass
-    elif autocast.state() is None:
-        out = called(op, function, operands)
-    else:
-        with autocast.restored(None):  # the operands have the precision that autocast wants
+    if out is NotImplemented:
+        # the operands have the precision that autocast wants
+        with nullcontext() if autocast.state() is None else autocast.restored(None):
             out = called(op, function, operands)
     return out if dtype is not None or kind not in HALVES else _rounded(out, kind)
 

@@ -116,6 +116,9 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
 
     op.shortcuts.append(rebind)
 
+    def general(x: Tensor, other: Any, alpha: Any) -> Tensor:
+        return inplace(name, op.call, x, (other,), {} if alpha is None else {"alpha": alpha})
+
     def method(self: Tensor, other: Any, *, alpha: Any = None) -> Tensor:
         x = self._array
         y, edge = (other._array, other._node) if isinstance(other, Tensor) else (other, None)
@@ -123,24 +126,24 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
             if not scales:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'alpha'")
             if alpha.__class__ is not float or y.__class__ is not ndarray or ACTIVE:
-                return inplace(name, op.call, self, (other,), {"alpha": alpha})
+                return general(self, other, alpha)
         if ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
-            return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
+            return general(self, other, alpha)
         # to be recorded, or a view of what may be: else a third of the time
         if (edge is not None or self._node is not None or self._view is not None) and grad_mode.get():
-            return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
+            return general(self, other, alpha)
         if y.__class__ is ndarray:
             if y.dtype is not x.dtype or x.dtype.kind != "f" or (alpha is not None and x.dtype.itemsize == 2):
-                return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
+                return general(self, other, alpha)
         elif y.__class__ is not float or x.dtype.kind != "f":
-            return inplace(name, op.call, self, (other,), {})
+            return general(self, other, alpha)
         if self._counter is SHARED:
             self._own_memory()
             x = self._array
         try:
             kernel(x, y if alpha is None else y * alpha, out=x)
         except (ValueError, TypeError):
-            return inplace(name, op.call, self, (other,), {} if alpha is None else {"alpha": alpha})
+            return general(self, other, alpha)
         # where they are errors: raised after the loop, which has written to x
         except (RuntimeWarning, FloatingPointError):
             if _number_overflows(kernel, x, y):

@@ -7,18 +7,13 @@ What was rounded just before never is 16 bits wide in memory then: to round and 
 
 from __future__ import annotations
 
-import numpy as np
-
 from genesis.arrays.spec import Spec
-from genesis.base.dtypes import as_np
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.graph.site import Site
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.plan import dense
 from genesis.jit.lowering.products import OPS
 from genesis.jit.program import Call, Program
-
-F32 = np.dtype(np.float32)
-HALVES = frozenset([np.dtype(np.float16), as_np("bfloat16")])
 
 
 def widened(program: Program) -> Program:
@@ -34,7 +29,7 @@ def widened(program: Program) -> Program:
         return wide[value]
 
     for call in program.calls:
-        if call.op not in OPS or not {v.spec.dtype for v in (*call.inputs, *call.outs)} <= HALVES:
+        if call.op not in OPS or not all([v.spec.dtype in HALVES for v in (*call.inputs, *call.outs)]):
             calls.append(call)
             continue
         args = [widen(a, call.site) if isinstance(a, Var) else a for a in call.args]

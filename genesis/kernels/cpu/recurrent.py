@@ -38,11 +38,7 @@ def _target() -> code.Target:
     host = native.target()
     if host.has("avx512f"):
         return code.Target(16, True)
-    return (
-        code.Target(8, False)
-        if host.has("avx")
-        else code.Target(4, ("+neon" in host.features) or ("-neon" in host.features))
-    )
+    return code.Target(8, False) if host.has("avx") else code.Target(4, host.has("neon"))
 
 
 @functools.cache

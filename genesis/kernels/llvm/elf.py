@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 _RELOCATABLE, _X86_64 = 1, 62  # of the header: a file that is not linked, for this processor
 _SYMBOLS, _RELOCATIONS, _NO_BITS, _UNWIND = 2, 4, 8, 0x70000001  # kinds of sections
+_WITHOUT_ADDENDS = 9  # relocations that this processor's files do not have
 _WRITTEN, _IN_MEMORY = 1, 2  # flags of sections
 _UNDEFINED, _SPECIAL = 0, 0xFF00  # sections of symbols: in no section of this file, or a meaning of its own
 _ADDRESS = 1  # the kind of relocation that is the 64 bits of an address
@@ -108,7 +109,7 @@ def _of_process(name: str) -> int | None:
 def _filled(memory: Any, content: bytes, sections: list[_Section], where: dict[int, int], symbols: list[int]) -> bool:
     """Fill in the addresses; False if something else is asked for."""
     for section in sections:
-        if section.info not in where or section.kind not in (_RELOCATIONS, 9):
+        if section.info not in where or section.kind not in (_RELOCATIONS, _WITHOUT_ADDENDS):
             continue
         if section.kind != _RELOCATIONS:
             return False

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from together import examples, loss_of, mine, near, rank, refused, size
+from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -174,15 +174,7 @@ def compiled():
     plain, model = network(), network()
     parallel = DistributedDataParallel(model)
     a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(parallel.parameters(), 0.1)
-
-    @genesis.compile
-    def step(x, y):
-        b.zero_grad()
-        loss = loss_of(parallel, x, y)
-        loss.backward()
-        b.step()
-        return loss
-
+    step = compiled_step(parallel, b)
     for x, y in zip(X, Y, strict=True):
         a.zero_grad()
         loss_of(plain, x, y).backward()

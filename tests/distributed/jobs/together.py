@@ -29,6 +29,18 @@ def loss_of(model, x, y):
     return ((model(x) - y) ** 2).mean()
 
 
+def compiled_step(model, optimizer):
+    @genesis.compile
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = loss_of(model, x, y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
 def near(a, b, note=""):
     for (name, p), q in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
         np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-10, atol=1e-12, err_msg=f"{note} {name}")

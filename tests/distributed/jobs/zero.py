@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from together import examples, loss_of, mine, near, rank, refused, size
+from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -207,15 +207,7 @@ def compiled():
     plain, parted = network(), network()
     wrapped = DistributedDataParallel(parted)
     a, b = optim.Adam(plain.parameters(), 0.1), ZeroRedundancyOptimizer(parted.parameters(), optim.Adam, lr=0.1)
-
-    @genesis.compile
-    def step(x, y):
-        b.zero_grad()
-        loss = loss_of(wrapped, x, y)
-        loss.backward()
-        b.step()
-        return loss
-
+    step = compiled_step(wrapped, b)
     for x, y in zip(X, Y, strict=True):
         a.zero_grad()
         loss_of(plain, x, y).backward()
