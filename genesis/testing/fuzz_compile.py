@@ -173,7 +173,8 @@ def _seen(scope: dict[str, Any], results: Any) -> list[Any]:
     tensors = [*results, *scope["parameters"], *[p.grad for p in scope["parameters"]], scope["buf"], scope["turned"]]
     tensors += [v for p in scope["parameters"] for _, v in sorted(scope["opt"].state[p].items())]
     tensors += [scope["net"].seen, genesis.get_rng_state(), scope["box"].count, scope["box"].rate, *scope["log"]]
-    return [t.detach().numpy().copy() if isinstance(t, Tensor) else t for t in tensors]
+    histories = [y.requires_grad for y in results if isinstance(y, Tensor)]
+    return [*[t.detach().numpy().copy() if isinstance(t, Tensor) else t for t in tensors], *histories]
 
 
 def ran(program: Program, compiled: bool) -> list[Any]:

@@ -33,6 +33,7 @@ from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
+from genesis.jit.compiling.flow import closed
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.numbers import in_order, numbers_of, reads
 from genesis.jit.compiling.segments import Elsewhere, Segments
@@ -211,6 +212,20 @@ def _done(text: Text, graph: Graph, count: int, decided: Decided) -> Iterator[st
         yield f"{text.name(call)}(told, given, done)"
 
 
+def _closed(text: Text, graph: Graph, decided: Decided) -> Iterator[str]:
+    """The results whose history is used up have a node that says so: the same at each call, if it leads to no arguments."""
+    aliases = dict(graph.program.aliases)
+    for i, ends in decided.closed:
+        if i in aliases and aliases[i].same:
+            continue
+        spec: Any = graph.program.results[i]
+        if any([x.__class__ is int for x in ends]):
+            leaves = "".join([f", x{x}" if x.__class__ is int else f", {text.name(x)}" for x in ends])
+            yield f"r{i}._node = {text.name(closed)}({text.name(spec.spec)}{leaves})"
+        else:
+            yield f"r{i}._node = {text.name(closed(spec.spec, *ends))}"
+
+
 def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided) -> Iterator[str]:
     program, binding, numbers = graph.program, graph.binding, decided.returned
     aliases, names, own = dict(program.aliases), list[str](), 0
@@ -241,6 +256,7 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
         else:
             yield f"r{i} = {text.name(r)}"
         names.append(f"r{i}")
+    yield from _closed(text, graph, decided)
     structure = binding.structure_out
     if structure.kind is None:
         yield "return r0"

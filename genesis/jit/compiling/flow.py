@@ -15,6 +15,7 @@ from genesis.base.pytree import tree_flatten
 from genesis.core.functions.function import Function
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.modes import enable_grad, grad_mode
+from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.joint import Joint
@@ -33,7 +34,6 @@ class Flow:
         self.outputs = [position[i] for i in joint.outputs]
         self.specs = [results[i].spec for i in joint.outputs]
         first = len([i for i in own if i < joint.forward.binding.structure_out.num_leaves + joint.decided.told])
-        self.origins = _origins(joint)
         self.saved = [(kind, first + i if kind == "made" else i) for kind, i in joint.saved]
 
     def __call__(
@@ -70,7 +70,7 @@ class Flow:
         gradients = [wrap(next(values)) if isinstance(r, Var) else r for r in self.joint.backward.results]
         if None in gs:  # what depends on results without a gradient only has none
             there = {i for i, g in enumerate(gs) if g is not None}
-            gradients = [x if there & of else None for x, of in zip(gradients, self.origins, strict=True)]
+            gradients = [x if there & of else None for x, of in zip(gradients, self.joint.reached, strict=True)]
         return gradients
 
     def recorded_gradients(self, call: _Call, gs: tuple[Any, ...]) -> Any:
@@ -125,6 +125,23 @@ class Compiled(Function):
         return (None, *call.flow.gradients(call, saved, gs))
 
 
+class CompiledFreed(Node):
+    """The node of a result whose history is used up: a backward inside the function has freed what it needs."""
+
+    __slots__ = ()
+    op_name = "compiled"
+    _frees = False
+
+    def _pull(self, g: Any) -> Any:
+        text = "a result of a compiled function was differentiated in it already, and what that needs was freed"
+        raise GraphError(message("backward", text, hint="pass retain_graph=True to the backward in the function"))
+
+
+def closed(spec: Spec, *ends: Tensor) -> CompiledFreed:
+    """The history of a result that is used up, and once led to these tensors."""
+    return recorded(CompiledFreed, tuple([x._node for x in ends]), spec)  # type: ignore[no-any-return]
+
+
 class _streams_at:  # noqa: N801
     """Random streams are where they were at a call, for a block."""
 
@@ -139,18 +156,6 @@ class _streams_at:  # noqa: N801
     def __exit__(self, *_: object) -> None:
         for s, block in zip(self.streams, self.before, strict=True):
             s._position(block)
-
-
-def _origins(joint: Joint) -> list[set[int]]:
-    """Which results of the function each gradient depends on, by the place among those that have a history."""
-    program, count = joint.backward, len(joint.outputs)
-    known = {var: {i} for i, var in enumerate(program.arguments[len(program.arguments) - count :])}
-    for call in program.calls:
-        origins = set().union(*[known.get(v, set()) for v in call.inputs])
-        known |= dict.fromkeys(call.outs, origins)
-    every = zip(program.results, joint.reached, strict=True)
-    # zeros depend on nothing, but they come from there
-    return [known.get(r) or reached if isinstance(r, Var) else set() for r, reached in every]
 
 
 def _fitted(array: Any, spec: Spec) -> Any:

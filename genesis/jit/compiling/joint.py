@@ -48,7 +48,7 @@ class Joint:
             returns behind the results of the function ("made")
         numbers: which of the numbers of the forward the backward takes
         decided: what Python asked for
-        reached: for each of `inputs` the places in `outputs` of the results that have it in their history
+        reached: for each of `inputs` the places in `outputs` of the results whose gradients go on to it
     """
 
     forward: Graph
@@ -72,6 +72,8 @@ class Decided:
         calls: what Python does at each call
         told: how many tensors these are told: they are results behind those of the function
         behind: how many of the calls come before each question
+        closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
+            index, where their history led to, an argument or a captured leaf
     """
 
     asked: tuple[Var, ...] = ()
@@ -80,6 +82,7 @@ class Decided:
     calls: tuple[HostCall, ...] = ()
     told: int = 0
     behind: tuple[int, ...] = ()
+    closed: tuple[tuple[int, tuple[int | Tensor, ...]], ...] = ()
 
     @property
     def in_parts(self) -> bool:
@@ -103,6 +106,7 @@ class JointTracer(Tracer):
         self.returned: list[int] = []  # results that are numbers
         self.answers: tuple[Any, ...] = ()
         self.behind: tuple[int, ...] = ()
+        self.closed: tuple[tuple[int, tuple[int | Tensor, ...]], ...] = ()
 
     def number(self, tensor: Tensor) -> Any:
         return self.values.number(tensor)
@@ -160,6 +164,7 @@ class JointTracer(Tracer):
         live = {i: y for i, y in enumerate(leaves) if isinstance(y, Tensor) and y._node is not None}
         seen: dict[int, int] = {}
         self.outputs = [i for i, y in live.items() if seen.setdefault(id(y), i) == i and self._is_open(y)]
+        self.closed = tuple([(i, self._ends_of(y, arguments)) for i, y in live.items() if not self._is_open(y)])
         if not self.outputs:
             return ()
         sources = self._sources([leaves[i]._node for i in self.outputs])
@@ -175,17 +180,42 @@ class JointTracer(Tracer):
             cotangents.append(wrap(Traced(self, capture.cell, capture.var.spec)))
         tensors = [node.tensor() for node in sources]
         self.inputs = [self._input(x, arguments) for x in tensors]
-        behind = [set(map(id, _nodes([y._node]))) for y in outputs]
-        self.reached = tuple([{i for i, nodes in enumerate(behind) if id(node) in nodes} for node in sources])
         held = [(node, node._hooks) for node in sources]
         try:  # the hooks of leaves run when the gradients arrive there
             for node, _ in held:
                 node._hooks = None
-            gradients = grad(outputs, tensors, cotangents, allow_unused=True)
+            gradients = grad(outputs, tensors, cotangents, retain_graph=len(outputs) > 1, allow_unused=True)
+            self.reached = self._reached(outputs, tensors, cotangents, gradients)
         finally:
             for node, hooks in held:
                 node._hooks = hooks
         return gradients  # type: ignore[no-any-return]
+
+    def _reached(self, outputs: Any, tensors: Any, cotangents: Any, gradients: Any) -> tuple[set[int], ...]:
+        """Which results' gradients go on to each of `tensors`. Mostly the calls show it; zeros are made of nothing, and
+        what they come from is asked for again.
+        """
+        if len(outputs) == 1:
+            return tuple([set() if g is None else {0} for g in gradients])
+        known = {self.var(g): {i} for i, g in enumerate(cotangents)}
+        for call in self.calls:
+            origins = [known[v] for v in call.inputs if v in known]
+            known |= dict.fromkeys(call.outs, set().union(*origins)) if origins else {}
+        reached = [set() if g is None else set(known.get(self.var(g), ())) for g in gradients]
+        for i, y in enumerate(outputs):
+            behind = set(_nodes([y._node]))
+            unsure = [j for j, x in enumerate(tensors) if x._node in behind and i not in reached[j]]
+            if not unsure:
+                continue
+            again = grad(y, [tensors[j] for j in unsure], cotangents[i], retain_graph=True, allow_unused=True)
+            for j, g in zip(unsure, again, strict=True):
+                reached[j] |= set() if g is None else {i}
+        return tuple(reached)
+
+    def _ends_of(self, y: Tensor, arguments: list[Capture]) -> tuple[int | Tensor, ...]:
+        """The leaves in a history, as `inputs`."""
+        leaves = [node.tensor() for node in _nodes([y._node]) if node.is_leaf]
+        return tuple([self._input(x, arguments) for x in leaves if x is not None])
 
     def _is_open(self, y: Tensor) -> bool:
         """Whether a backward could begin at a tensor: nothing behind it was freed by one."""
@@ -264,9 +294,7 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     backward = dead_code(backward)
     index = {v: i for i, (v, _) in enumerate(whole.numbers)}
     numbers = tuple([index[v] for v, _ in backward.numbers])
-    decided = Decided(
-        asked, tracer.answers, tuple(tracer.returned), tuple(tracer.hosts.calls), tracer.told, tracer.behind
-    )
+    decided = _decided(tracer, asked)
     return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers, decided, tracer.reached)
 
 
@@ -275,15 +303,17 @@ def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
     early = any([call.early for call in tracer.hosts.calls])
     graph = optimized(graph) if tracer.answers or early else graph
     end = len(graph.program.results) - len(tracer.answers)
-    calls = tuple(tracer.hosts.calls)
-    decided = Decided(
-        graph.program.results[end:], tracer.answers, tuple(tracer.returned), calls, tracer.told, tracer.behind
-    )
+    decided = _decided(tracer, graph.program.results[end:])
     aliases = tuple([(i, a) for i, a in graph.program.aliases if i < end])
     program = replace(graph.program, results=graph.program.results[:end], aliases=aliases)
     assert tracer.structure is not None
     binding = replace(graph.binding, structure_out=tracer.structure)
     return Graph(program, binding), decided
+
+
+def _decided(tracer: JointTracer, asked: Any) -> Decided:
+    calls, returned = tuple(tracer.hosts.calls), tuple(tracer.returned)
+    return Decided(asked, tracer.answers, returned, calls, tracer.told, tracer.behind, tracer.closed)
 
 
 def _refuse(tracer: JointTracer, whole: Program) -> None:

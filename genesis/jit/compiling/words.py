@@ -28,6 +28,7 @@ from genesis.jit.traced import Traced
 _CONTAINERS = (list, dict, set, deque)
 _ENDS = ("item", "tolist", "detach", "numpy", "shape", "size", "dim", "ndim", "numel", "dtype", "device", "data")
 _EXITS = ("exit", "quit")
+_MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes
 _COMPUTED, UNKNOWN = object(), object()  # what an expression gives: something of the trace, or nobody knows
 
 
@@ -60,14 +61,20 @@ class Reading:
             if isinstance(outer, ast.Attribute) and outer.attr in _ENDS:
                 return True
             if isinstance(outer, ast.FormattedValue) or (isinstance(outer, ast.Call) and outer.func is not inside):
-                function = self._value(outer.func) if isinstance(outer, ast.Call) else print
-                known = (float, int, bool, str, repr, len, print, format, type, isinstance)
-                kind = function if isinstance(function, type) else type(function)
-                return function in known or (
-                    not isinstance(function, BuiltinFunctionType) and _is_foreign(_file_of(kind))
-                )
+                return self._only_reads(outer)
             inside, outer = outer, above.get(id(outer))
         return False
+
+    def _only_reads(self, node: ast.expr) -> bool:
+        """Whether what is called gives no tensor that gradients would flow through, and keeps none."""
+        function = self._value(node.func) if isinstance(node, ast.Call) else print
+        known = (float, int, bool, str, repr, len, print, format, type, isinstance)
+        if function is UNKNOWN or function is _COMPUTED or isinstance(function, BuiltinFunctionType):
+            return function in known
+        inside = function.__func__ if isinstance(function, MethodType) else function
+        if isinstance(inside, FunctionType):
+            return _is_foreign(inside.__code__.co_filename)
+        return function in known or _is_foreign(_file_of(function if isinstance(function, type) else type(function)))
 
     def read(self, statement: ast.stmt) -> None:
         self._with_history(statement)
@@ -195,10 +202,13 @@ def _attribute(value: Any, name: str) -> Any:
 
 
 def _file_of(kind: type) -> str:
-    """The file of a class; "" where it is one of Python in C."""
+    """The file of a class; "" where it is one of Python in C: which code that runs without a file only seems to be."""
     module = sys.modules.get(kind.__module__)
-    builtin = kind.__module__ in sys.builtin_module_names
-    return "" if builtin else getattr(module, "__file__", None) or "<unknown>"
+    if kind.__module__ in sys.builtin_module_names and not (kind.__flags__ & _MADE_AT_RUN_TIME):
+        return ""
+    if kind.__module__ in sys.builtin_module_names and vars(module).get(kind.__qualname__) is kind:
+        return ""
+    return getattr(module, "__file__", None) or "<unknown>"
 
 
 def _is_foreign(name: str) -> bool:

@@ -1,0 +1,117 @@
+"""The histories of results of compiled functions: what they lead to, and what is left of those that are used up."""
+
+import warnings
+
+import pytest
+
+import genesis
+from genesis import nn
+from genesis.base.errors import GraphError
+from genesis.func import jvp
+
+pytest.importorskip("llvmlite")
+
+
+def _weights() -> tuple[genesis.Tensor, genesis.Tensor]:
+    genesis.manual_seed(0)
+    return genesis.randn(3, 4, requires_grad=True), genesis.randn(3, 4, requires_grad=True)
+
+
+def test_a_history_that_was_overwritten_gives_zeros_beside_a_result_that_has_one():
+    """Found by fuzz_compile, seed 27679: the gradient of the second result depends on w, that of the first is zeros."""
+    seen = []
+    for compiled in (False, True):
+        w, _ = _weights()
+
+        def step(x, w=w):
+            a = (x * w).tanh()
+            b = jvp(lambda v: v.sin() * w, (a,), (x,))[1]
+            b.copy_(genesis.ones(3, 4))
+            return b, a
+
+        run = genesis.compile(step) if compiled else step
+        for _ in range(2):
+            results = run(genesis.ones(3, 4))
+        (results[0] ** 2).mean().backward()
+        seen.append(w.grad)
+    assert seen[0] is not None and seen[1] is not None
+    assert genesis.equal(*seen)
+
+
+def test_a_gradient_that_a_function_keeps_back_is_none_beside_a_result_that_gives_one():
+    class Half(genesis.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 0.5
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    w, _ = _weights()
+    step = genesis.compile(lambda x: (Half.apply(w) * x, w * x))
+    for _ in range(2):
+        first, second = step(genesis.ones(3, 4))
+    (g,) = genesis.autograd.grad(first.sum(), w, allow_unused=True, retain_graph=True)
+    assert g is None
+    (g,) = genesis.autograd.grad(first.sum() + second.sum(), w)
+    assert genesis.equal(g, genesis.ones(3, 4))
+
+
+def test_a_result_that_was_differentiated_inside_still_has_a_history():
+    """Found by fuzz_compile, seed 34673."""
+    w, v = _weights()
+
+    def step(x):
+        loss = (w * w * x).sum()
+        loss.backward()
+        return loss, v * 2
+
+    for run in (step, genesis.compile(step)):
+        for _ in range(3):
+            loss, other = run(genesis.ones(3, 4))
+            assert loss.requires_grad and not loss.is_leaf
+            assert genesis.autograd.grad(loss * other.sum(), v, allow_unused=True, retain_graph=True)[0] is not None
+            with pytest.raises(RuntimeError, match="freed"):
+                loss.backward()
+            with pytest.raises(RuntimeError, match="freed"):
+                genesis.autograd.grad(loss, w)
+    assert "compiled" in repr(run) and "1 graphs" in repr(run)
+
+
+def test_a_used_up_history_leads_to_the_arguments_of_its_call():
+    def inner(x):
+        a = x * x
+        genesis.autograd.grad(a.sum(), x)
+        return a
+
+    run = genesis.compile(inner)
+    for _ in range(3):
+        x = genesis.ones(3, requires_grad=True)
+        y = run(x)
+        assert y.requires_grad
+        with pytest.raises(GraphError, match="freed"):
+            genesis.autograd.grad(y.sum(), x)
+        z = genesis.ones(3, requires_grad=True)
+        assert genesis.equal(genesis.autograd.grad((y + z).sum(), z)[0], genesis.ones(3))
+
+
+def test_a_statement_of_python_is_not_given_tensors_with_a_history_by_code_without_a_file():
+    """Found by fuzz_compile, seed 31611: a class that is made by exec says that it is of builtins."""
+    scope = {"nn": nn}
+    exec("class Net(nn.Module):\n    def forward(self, a):\n        return a * self.scale", scope)
+    net = scope["Net"]()
+    w, _ = _weights()
+
+    def step(x):
+        net.scale = 0.25
+        a = w * 2
+        return net(a) * x
+
+    run = genesis.compile(step)
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = run(genesis.ones(3, 4))
+        assert y.requires_grad
+        assert genesis.equal(genesis.autograd.grad(y.sum(), w)[0], genesis.full((3, 4), 0.5))
