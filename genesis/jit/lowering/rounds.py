@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
+from genesis.core.call.halves import HALVES
 from genesis.jit.arguments import Var, renamed
 from genesis.jit.lowering.fused import ACTIVATIONS
 from genesis.jit.lowering.parts import F64, I64, Unknown, normal_dims
@@ -274,6 +275,11 @@ def _elementwise(split: _Split, call: Call) -> None:
     split.emit(call, [dim] * len(call.outs), *[now(a) for a in call.args])
 
 
+@_rule("convert")
+def _convert(split: _Split, call: Call) -> None:
+    split.emit(call, [_one(split, call.args[:1])], *call.args)
+
+
 @_rule(*[f"fused.{name}" for name in ACTIVATIONS], "fused.silu", "fused.silu.2")
 def _activation(split: _Split, call: Call) -> None:
     split.emit(call, [_one(split, call.args[:1])] * len(call.outs), *call.args)
@@ -361,10 +367,18 @@ def _sum(split: _Split, call: Call) -> None:
     dim, out = _one(split, [x]), call.outs[0]
     gone = normal_dims(dims, len(x.spec.shape))
     if dim in gone:
-        whole = out if call.op == "sum" else Var(out.spec)
-        split.add(call, whole, split.made_of(call.op, call, *call.args)[0])
-        if whole is not out:  # that of means
-            split.after.append(Call("div", (whole, split.count), (out,), call.site))
+        short = out.spec.dtype in HALVES  # the sum is one of float32 numbers until it is complete
+        spec = replace(out.spec, dtype=F32) if short else out.spec
+        whole = out if call.op == "sum" and not short else Var(spec)
+        row = split.made_of("convert", call, x, F32)[0] if short else x
+        split.add(call, whole, split.made_of(call.op, call, row, *call.args[1:])[0])
+        if call.op == "mean":
+            mean = Var(spec) if short else out
+            split.after.append(Call("div", (whole, split.count), (mean,), call.site))
+            split.late.add(mean)
+            whole = mean
+        if short:
+            split.after.append(Call("convert", (whole, out.spec.dtype), (out,), call.site))
             split.late.add(out)
     else:
         split.emit(call, [dim if keepdim else dim - sum([d < dim for d in gone])], *call.args)
