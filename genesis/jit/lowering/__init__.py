@@ -5,7 +5,7 @@
 `groups`    parts that run together
 `loops`     the language that kernels are written in; `assemble` makes loops of a group
 `emit_llvm` prints loops as LLVM code, with the functions of `scalar_code`; `emit_python` runs them over NumPy arrays
-`many`      the same loop over many tensors; `products` (`tiles`), `transposes`, `attention`: kernels of matrices
+`many`      the same loop over many tensors; `products` (`tiles`, `pairs`), `transposes`, `attention`: kernels of matrices
 `regions`   which calls run together
 `rounds`    programs that go over a batch, computed for some of its elements at a time
 `plan`      where values lie in memory; `copies` has the kernels that bring them where they have to be at the end

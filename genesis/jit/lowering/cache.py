@@ -20,6 +20,7 @@ from typing import Any
 import genesis
 from genesis.jit import stored
 from genesis.jit.binding import Graph
+from genesis.jit.lowering import halves
 from genesis.jit.lowering.compiled import Compiled, Host, Row
 from genesis.jit.lowering.plan import Where
 from genesis.jit.lowering.step import Step
@@ -42,7 +43,8 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     if not loops.available() or objects.folder() is None:
         graph = optimized(graph)
         return graph, Step(graph.program)
-    name = objects.name_of("step", graph.program.digest, version(), *native.target(), suffix=objects.STEP)
+    how = halves.multiplied(graph.program)
+    name = objects.name_of("step", graph.program.digest, version(), how, *native.target(), suffix=objects.STEP)
     kept = _load(name, graph)
     if kept is not None:
         return kept

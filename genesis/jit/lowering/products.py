@@ -1,4 +1,4 @@
-"""Products of float32 matrices as kernels; `tiles` has their code.
+"""Products of float32 matrices, and of bfloat16 ones as float32, as kernels; `tiles` has their code, and `pairs`.
 
 The rows of the second matrix lie beside each other; where they do not it is copied before, by a part (`packed`). One that
 is the same in several rounds is copied in panels (`in_panels`). Few rows times rows are another kernel (`vectors`).
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
+from genesis.base.dtypes import as_np
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import transposes, vectors
+from genesis.jit.lowering import pairs, transposes, vectors
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
-from genesis.jit.lowering.tiles import HIGH, Plan, Product, code, panels_code
+from genesis.jit.lowering.tiles import HIGH, Plan, Product, Tiles, code, panels_code
 from genesis.jit.program import Call
 from genesis.kernels.llvm import loops
 
 OPS = ("linear", "matmul", "matmul_tn", "matmul_tn.add")
-F32 = np.dtype(np.float32)
+F32, BF16 = np.dtype(np.float32), as_np("bfloat16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,24 +157,32 @@ def in_panels(given: Operands, name: Callable[[str], str]) -> tuple[Stage, Opera
     so it is read in the order of memory. None where it can't be.
     """
     p, lanes = given.product, loops.width() // 4
-    if p.batch or 1 not in p.b[1:] or min(p.n, p.k) < 8 or given.b.dtype != F32:
+    dtype = given.b.dtype
+    if p.batch or 1 not in p.b[1:] or min(p.n, p.k) < 8 or dtype not in (F32, BF16):
         return None
     plan = Plan(p, lanes)
     count = -(-p.n // plan.width)
-    var = Var(Spec((count * p.k * plan.width,), F32))
-    own = name(f"panels {p.n} {p.k} {p.b} {plan.width}")
-    kernel = Kernel(own, panels_code(own, p, plan, lanes), count, frozenset([1]), python=_panels_oracle(p, plan.width))
+    var = Var(Spec((count * p.k * plan.width,), dtype))
+    own = name(f"panels {p.n} {p.k} {p.b} {plan.width} {dtype}")
+    if dtype == F32:
+        text = panels_code(own, p, plan, Tiles(lanes))
+    else:
+        text = pairs.panels_code(own, pairs.in_words(p), lanes)
+    kernel = Kernel(own, text, count, frozenset([1]), python=_panels_oracle(p, plan.width, dtype))
     new = replace(p, b=(0, plan.width, 1), panels=True)
-    return Stage(kernel, (given.b.root, var)), replace(given, product=new, b=Read(var, F32, 0, ()))
+    return Stage(kernel, (given.b.root, var)), replace(given, product=new, b=Read(var, dtype, 0, ()))
 
 
-def _panels_oracle(p: Product, width: int) -> Callable[[list[Any], int], None]:
+def _panels_oracle(p: Product, width: int, dtype: Any) -> Callable[[list[Any], int], None]:
+    together = 1 if dtype == F32 else 2  # terms of a column that lie beside each other
+
     def run(arrays: list[Any], chunk: int) -> None:
         size = arrays[0].itemsize
         b = np.lib.stride_tricks.as_strided(arrays[0][p.b[0] :], (p.k, p.n), [s * size for s in p.b[1:]])
-        some = b[:, chunk * width : (chunk + 1) * width]
+        some = b[:, chunk * width : (chunk + 1) * width].reshape(p.k // together, together, -1)
         begin = chunk * width * p.k
-        arrays[1][begin : begin + width * p.k].reshape(p.k, width)[:, : some.shape[1]] = some
+        panel = arrays[1][begin : begin + width * p.k].reshape(p.k // together, width, together)
+        panel[:, : some.shape[2]] = some.swapaxes(1, 2)
 
     return run
 
@@ -182,12 +191,17 @@ def is_turned_inside(given: Operands) -> bool:
     """Whether panels of the second matrix are turned around as they are copied: where they are copied once."""
     p = given.product
     few = vectors.suits(p, loops.width() // 4)  # then it is read as it lies
+    if given.b.dtype == BF16:  # pairs are put together as they are copied
+        return True
     return few or (p.b[1] == 1 != p.b[2] and p.m <= HIGH and min(p.n, p.k) >= 8 and given.b.dtype == F32)
 
 
 def suits(given: Operands) -> bool:
     p = given.product
     kinds = {given.a.dtype, given.b.dtype, given.out.spec.dtype}
+    if kinds == {BF16, F32}:
+        small = not pairs.fits(p.m, p.n, p.k) or (p.bias is not None and given.bias.dtype != F32)
+        return given.a.dtype == given.b.dtype and not small and pairs.in_words(p) is not None
     fits = p.c[2] == 1 and (p.bias is None or p.bias[1] in (0, 1))
     few = p.m <= 2 and p.b[1] == 1 != p.b[2]  # rows times rows: the matrix is read as it lies, by totals if need be
     fits &= not few or vectors.suits(p, loops.width() // 4)
@@ -207,14 +221,19 @@ def turned(given: Operands, out: Var, name: Callable[[str], str]) -> Stage | Non
 
 
 @functools.cache
-def kernel(name: str, p: Product, lanes: int) -> Kernel:
+def kernel(name: str, p: Product, lanes: int, dtype: Any = F32) -> Kernel:
     """Of the operands a, b, c, and the bias if there is one, or the matrix that is added to."""
+    over = ((3, 2),) if p.adds else ()
+    if dtype == BF16:
+        words = pairs.in_words(p)
+        assert words is not None
+        plan = Plan(words, lanes)
+        return Kernel(name, pairs.code(name, words, lanes), plan.chunks, frozenset([2]), over, oracle(p, plan))
     if vectors.suits(p, lanes):
         few = vectors.Plan(p, lanes)
         return Kernel(name, vectors.code(name, p, few, lanes), few.chunks, frozenset([2]), python=oracle(p, few))
     plan = Plan(p, lanes)
-    over = ((3, 2),) if p.adds else ()
-    return Kernel(name, code(name, p, plan, lanes), plan.chunks, frozenset([2]), over, oracle(p, plan))
+    return Kernel(name, code(name, p, plan, Tiles(lanes)), plan.chunks, frozenset([2]), over, oracle(p, plan))
 
 
 def oracle(p: Product, plan: Plan | vectors.Plan) -> Callable[[list[Any], int], None]:
@@ -230,9 +249,12 @@ def oracle(p: Product, plan: Plan | vectors.Plan) -> Callable[[list[Any], int], 
 
         a = seen(0, p.a, (p.m, p.k), [s for _, s, _, _ in p.batch])
         if p.panels:
-            b = arrays[1].reshape(-1, p.k, plan.width).swapaxes(0, 1).reshape(p.k, -1)[:, : p.n]
+            together = 2 if arrays[1].dtype == BF16 else 1
+            panels = arrays[1].reshape(-1, p.k // together, plan.width, together)
+            b = panels.transpose(1, 3, 0, 2).reshape(p.k, -1)[:, : p.n]
         else:
             b = seen(1, p.b, (p.k, p.n), [s for _, _, s, _ in p.batch])
+        a, b = a.astype(F32, copy=False), b.astype(F32, copy=False)
         c = seen(2, p.c, (p.m, p.n), [s for *_, s in p.batch])
         bias: Any = 0.0
         if p.bias is not None:

@@ -225,7 +225,10 @@ class _Regions:
         if given.product.c[1] == 1 != given.product.c[2] and given.bias is None:
             given = replace(given, product=given.product.transposed(), a=given.b, b=given.a)
         if not products.suits(given):
-            self._into_group(without_ones(products.as_part(self.memory, call)))
+            for each in halves.in_float32(call):
+                self._add(each)
+            if call.args[0].spec.dtype == call.outs[0].spec.dtype:
+                self._into_group(without_ones(products.as_part(self.memory, call)))
             return
         panels = None
         if self.changing is not None and given.b.root not in self.changing:
@@ -242,7 +245,8 @@ class _Regions:
             else:
                 self._last(_Item(calls=[call], stages=[turned]), [given.b.root])
         lanes = loops.width() // 4
-        kernel = products.kernel("k" + _digest(repr(given.product), str(lanes)), given.product, lanes)
+        name = "k" + _digest(repr(given.product), str(lanes), str(given.a.dtype))
+        kernel = products.kernel(name, given.product, lanes, given.a.dtype)
         self._last(_Item(calls=[call], stages=[Stage(kernel, given.stage_operands)]), call.outs)
 
     def _last(self, item: _Item, outs: Iterable[Var]) -> None:

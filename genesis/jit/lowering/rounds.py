@@ -345,7 +345,14 @@ def _product(split: _Split, call: Call) -> None:
     x, *others = call.args
     if any([split.dim(v) is not None for v in others]) or len(others[0].spec.shape) != 2:
         raise Unknown("both operands go over the batch")
-    _rows(split, call, len(x.spec.shape) - 1)
+    out, dim = call.outs[0], _one(split, [x])
+    if x.spec.dtype == out.spec.dtype:
+        _rows(split, call, len(x.spec.shape) - 1)
+    elif dim < len(x.spec.shape) - 1:  # a float32 product of others, which is no op
+        split.small[out], split.dims[out] = Var(Spec(split.cut(out.spec.shape, dim), F32)), dim
+        split.body.append(Call(call.op, tuple(map(split.now, call.args)), (split.small[out],), call.site))
+    else:
+        raise Unknown("it goes along the batch")
 
 
 @_rule("matmul_tn")
@@ -354,7 +361,7 @@ def _sum_of_products(split: _Split, call: Call) -> None:
     if _one(split, [x, y]) != 0 or len(x.spec.shape) != 2 or len(y.spec.shape) != 2:
         raise Unknown("products of each element")
     out = call.outs[0]
-    if {v.spec.dtype for v in (x, y, out)} == {F32} and min(out.spec.shape) >= 4:
+    if out.spec.dtype == F32 and min(out.spec.shape) >= 4:
         first, last = split.sum(call, out)
         split.body.append(Call("matmul_tn.add", (split.now(x), split.now(y), first), (last,), call.site))
     else:

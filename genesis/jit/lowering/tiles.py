@@ -32,7 +32,8 @@ FEW = 1 << 17  # multiplications of a chunk, at least
 class Product:
     """``c[i, j] = bias[j] + sum_t a[i, t] b[t, j]``: where the operands begin, and their strides.
 
-    It ``adds`` to a matrix that lies as the result does. The second matrix may lie in ``panels``, see `in_panels`.
+    It ``adds`` to a matrix that lies as the result does. The second matrix may lie in ``panels``, see `in_panels`. Of
+    ``pairs`` of bfloat16 numbers, see `pairs`, terms are counted in pairs.
     """
 
     m: int
@@ -45,11 +46,12 @@ class Product:
     batch: tuple[tuple[int, int, int, int], ...] = ()  # how many, and their strides in a, b and c
     adds: bool = False
     panels: bool = False
+    pairs: bool = False
 
     def transposed(self) -> Product:
         a, b, c = ((o, s, r) for o, r, s in (self.a, self.b, self.c))
         batch = tuple([(n, y, x, z) for n, x, y, z in self.batch])
-        return Product(self.n, self.m, self.k, b, a, c, None, batch, self.adds)
+        return Product(self.n, self.m, self.k, b, a, c, None, batch, self.adds, False, self.pairs)
 
 
 class Plan:
@@ -81,6 +83,8 @@ class Plan:
         self.across = p.b[2] != 1 and not p.panels
         several = p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width
         self.copies_b = self.across or (several and not whole_lines and not p.panels)
+        if p.pairs:
+            self.copies_a, self.copies_b = p.a[2] != 1, not p.panels
         self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
         self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
@@ -90,8 +94,7 @@ def _multiple(size: int, step: int, most: int) -> int:
     return min(-(-size // step) * step, most)
 
 
-def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
-    out = _Code(lanes)
+def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
     bases = [
         out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}")
         for i in range(3 + (p.bias is not None or p.adds))
@@ -112,7 +115,8 @@ def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
         for n, *strides in reversed(p.batch):
             index, rest = out.put(f"urem i64 {rest}, {n}"), out.put(f"udiv i64 {rest}, {n}")
             offsets = [out.add(o, out.times(index, str(s))) if s else o for o, s in zip(offsets, strides, strict=True)]
-        out.a, out.b, out.c = (out.at(base, o) for base, o in zip(bases, offsets, strict=False))
+        kinds = *out.kinds, "float"
+        out.a, out.b, out.c = (out.at(*given) for given in zip(bases, offsets, kinds, strict=False))
         out.bias = out.at(bases[3], str(p.bias[0])) if p.bias else ""
         out.before = out.at(bases[3], offsets[2]) if p.adds else ""
         first = out.times(block, str(plan.high)), out.times(column, str(plan.wide))
@@ -154,7 +158,8 @@ def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
         yield size % step, size - size % step
 
 
-class _Code(Code):
+class Tiles(Code):
+    kinds = "float", "float"  # in which memory of the operands is counted
     a = b = c = bias = before = fresh = ""
     terms = "", ""
     first = "0"
@@ -164,18 +169,24 @@ class _Code(Code):
     def copy_rows(self, p: Product, first: str, last: str) -> None:
         """The rows of the block, term by term: those of a tile beside each other."""
         with self.loop(*self.terms, "1") as term:
-            line = self.at(self.a, self.times(term.index, str(p.a[2])))
+            line = self.line_of_a(p, term.index)
             below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
             if p.m % self.plan.high == self.plan.high % self.plan.rows == 0:  # all blocks are whole
-                line, target = self.at(line, first), self.at("%tiles", self.times(below, str(self.plan.rows)))
+                line, target = (
+                    self.at(line, first, self.kinds[0]),
+                    self.at("%tiles", self.times(below, str(self.plan.rows))),
+                )
                 for i in range(self.plan.high // self.plan.rows):
-                    self._copy_some(line, str(i * self.plan.rows), self.plan.rows, target, str(i * self.plan.apart))
+                    self.copy_some(p, line, str(i * self.plan.rows), self.plan.rows, target, str(i * self.plan.apart))
                 return
             for rows, top in _pieces(p.m, self.plan.rows):
                 with self.loop(first if top < 0 else str(top), last, str(rows)) as tile:
-                    self._copy_some(line, tile.index, rows, self._tile(tile.index), self.times(below, str(rows)))
+                    self.copy_some(p, line, tile.index, rows, self._tile(tile.index), self.times(below, str(rows)))
 
-    def _copy_some(self, source: str, index: str, count: int, target: str, to: str) -> None:
+    def line_of_a(self, p: Product, term: str) -> str:
+        return self.at(self.a, self.times(term, str(p.a[2])))
+
+    def copy_some(self, p: Product, source: str, index: str, count: int, target: str, to: str) -> None:
         values = self.put(f"load <{count} x float>, ptr {self.at(source, index)}, align 4")
         self.lines.append(f"  store <{count} x float> {values}, ptr {self.at(target, to)}, align 4")
 
@@ -240,7 +251,7 @@ class _Code(Code):
             for r in range(rows):
                 x = self.spread(lines[r], at)
                 sums = term.values[r * vectors : (r + 1) * vectors]
-                term.next += [self.fma(x, y, s) for y, s in zip(others, sums, strict=True)]
+                term.next += [self.added(x, y, s) for y, s in zip(others, sums, strict=True)]
         bias = [self._bias(p, column, v, columns) for v in range(vectors)]
         before = self.before
         if before and self.fresh:  # then the sum so far
@@ -256,6 +267,9 @@ class _Code(Code):
                 continue
             for v in range(vectors):
                 self._put(term.values[r * vectors + v], bias[v], target, v, columns)
+
+    def added(self, x: str, y: str, total: str) -> str:
+        return self.fma(x, y, total)
 
     def _fetch(self, p: Product, rows: int, vectors: int, row: str, column: str) -> None:
         """Ask for the tile of the result, that it is there when the sums are."""
@@ -313,11 +327,10 @@ class _Code(Code):
         )
 
 
-def panels_code(name: str, p: Product, plan: Plan, lanes: int) -> str:
-    out = _Code(lanes)
+def panels_code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
     out.plan, out.terms = plan, ("0", str(p.k))
     b, target = (out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}") for i in range(2))
-    out.b = out.at(b, str(p.b[0]))
+    out.b = out.at(b, str(p.b[0]), out.kinds[1])
     first = out.times("%chunk", str(plan.width))
     last = out.least(out.add(first, str(plan.width)), str(p.n))
     out.panel = out.at(target, out.times(first, str(p.k)))
