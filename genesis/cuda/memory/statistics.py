@@ -1,0 +1,71 @@
+"""How much memory is in use, and how often the driver was asked for it: plain numbers, kept as blocks come and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Gauge:
+    """A quantity: what it is, the most that it was, and what was added and taken in all."""
+
+    current: int = 0
+    peak: int = 0
+    allocated: int = 0
+    freed: int = 0
+
+    def add(self, amount: int) -> None:
+        self.current += amount
+        self.allocated += amount
+        if self.current > self.peak:
+            self.peak = self.current
+
+    def take(self, amount: int) -> None:
+        self.current -= amount
+        self.freed += amount
+
+
+GAUGES = {
+    "allocation": "blocks in use",
+    "allocated_bytes": "their bytes",
+    "requested_bytes": "bytes that were asked for",
+    "segment": "segments of the driver",
+    "reserved_bytes": "their bytes",
+    "active": "blocks in use, or waiting for another stream",
+    "active_bytes": "their bytes",
+}
+COUNTS = ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free")
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The gauges of an allocator, and how often it did what takes long."""
+
+    gauges: dict[str, Gauge] = field(default_factory=lambda: {name: Gauge() for name in GAUGES})
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+
+    def add(self, **amounts: int) -> None:
+        for name, amount in amounts.items():
+            self.gauges[name].add(amount)
+
+    def take(self, **amounts: int) -> None:
+        for name, amount in amounts.items():
+            self.gauges[name].take(amount)
+
+    def reset_peaks(self) -> None:
+        for gauge in self.gauges.values():
+            gauge.peak = gauge.current
+
+    def reset_totals(self) -> None:
+        """Count what is added, taken and tried from now on."""
+        for gauge in self.gauges.values():
+            gauge.allocated = gauge.freed = 0
+        self.counts.update(dict.fromkeys(COUNTS, 0))
+
+    def as_dict(self) -> dict[str, int]:
+        """Under PyTorch's names, ``allocated_bytes.all.peak`` and so on."""
+        out = {}
+        for name, gauge in self.gauges.items():
+            for part in ("current", "peak", "allocated", "freed"):
+                out[f"{name}.all.{part}"] = getattr(gauge, part)
+        return {**dict(sorted(out.items())), **self.counts}
