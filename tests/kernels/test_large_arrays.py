@@ -58,6 +58,15 @@ def test_the_limit_is_met_by_the_size_that_was_not_used_for_the_longest_time():
     assert {size: len(pieces) for size, pieces in memory._kept.items()} == {3000: 1, 5000: 1}
 
 
+def test_the_limit_is_met_while_all_memory_of_a_size_is_lent():
+    lent = [memory.empty((3000,), np.uint8)]
+    lent[0] = memory.empty((3000,), np.uint8)  # one came back,
+    lent.append(memory.empty((3000,), np.uint8))  # and is lent again: nothing of this size is kept
+    for size in (4000, 5000, 6000):  # with a limit that does not end this hung
+        memory.empty((size,), np.uint8)
+    assert {size: len(pieces) for size, pieces in memory._kept.items()} == {6000: 1}
+
+
 def test_what_is_kept_is_counted_only_where_it_may_be_too_much(monkeypatch):
     counts, limit = [], memory._limit
     monkeypatch.setattr(memory, "_limit", lambda: (limit(), counts.append(memory._at_most[0])))

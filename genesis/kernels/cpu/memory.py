@@ -73,8 +73,10 @@ def _drop() -> None:
     """Give the system back a piece of the size that was not used for the longest time, the oldest of them."""
     try:
         size = next(iter(_kept))
-        _kept[size].popleft()
-        if not _kept[size]:
+        pieces = _kept[size]
+        if pieces:  # else all of this size are lent
+            pieces.popleft()
+        if not pieces:
             del _kept[size]
     except (StopIteration, RuntimeError, KeyError, IndexError):  # another thread was faster
         pass
