@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from genesis.distributed.engine import Engine, Request
 
 _SPINS = 200  # looks without a pause: a few microseconds, what a small message takes
-_YIELDING = 0.0003  # seconds in which the processor is given away, but not for a definite time
+_YIELDING = 0.001  # seconds in which the processor is given away, but not for a definite time
 _SHARE = 50  # of what was waited so far a pause is this part: elements move in pieces, and each may wait for one
 _LONGEST_PAUSE = 0.0005  # seconds
 _ASKED = 0.05  # seconds between looks whether another rank asks what this one does

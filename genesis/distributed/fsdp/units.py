@@ -17,6 +17,7 @@ from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import wrap
 from genesis.distributed.collectives import ReduceOp, all_gather_into_tensor, reduce_scatter_tensor
 from genesis.distributed.sharded import ShardedParameter, ShardedTensor, Sharding
+from genesis.kernels.cpu import memory as room
 
 _ALONE = 2**16  # bytes of a shard from which a parameter travels alone
 
@@ -96,7 +97,7 @@ class Unit:
             self._came = rows[0]
             return None
         sent = rows[0] if len(rows) == 1 else np.concatenate([each.reshape(-1) for each in rows])
-        self._came = np.empty((self.size * sent.shape[0], *sent.shape[1:]), sent.dtype)
+        self._came = room.empty((self.size * sent.shape[0], *sent.shape[1:]), sent.dtype)
         return all_gather_into_tensor(wrap(self._came), wrap(sent), self.members, async_op=True)
 
     def gathered(self, work: Any) -> None:
@@ -108,7 +109,7 @@ class Unit:
             part, self.memory = self.parts[0], came
             part.whole._array = came[: part.sharding.length]
             return
-        self.memory = np.empty(sum([int(np.prod(part.shape)) for part in self.parts]), came.dtype)
+        self.memory = room.empty([sum([int(np.prod(part.shape)) for part in self.parts])], came.dtype)
         by_rank, at, begin = came.reshape(self.size, came.size // self.size), 0, 0
         for part in self.parts:
             count, padded = int(np.prod(part.shape)), part.store.size
@@ -131,10 +132,10 @@ class Unit:
         padded = [_padded(g, part.sharding.padded * self.size) for part, g in wide]
         if len(padded) == 1:
             sent = padded[0]
-            out = np.empty((sent.shape[0] // self.size, *sent.shape[1:]), sent.dtype)
+            out = room.empty((sent.shape[0] // self.size, *sent.shape[1:]), sent.dtype)
         else:
             sent = np.concatenate([g.reshape(self.size, g.size // self.size) for g in padded], axis=1)
-            out = np.empty((1, sent.shape[1]), sent.dtype)
+            out = room.empty((1, sent.shape[1]), sent.dtype)
         op = ReduceOp.AVG if factor is None else ReduceOp.SUM
         work = reduce_scatter_tensor(wrap(out), wrap(sent), op, self.members, async_op=True)
         return [part for part, _ in grads], out, work, factor
