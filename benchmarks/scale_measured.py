@@ -1,0 +1,253 @@
+"""What a job of several ranks measures for `scale.py`: constants, and steps that a simulation has to foretell.
+
+All ranks do the same at the same time, so each constant is that of a rank whose neighbours are busy as in a training:
+of a plain step that all ranks take, then of a collective, and so on in turn. Where there are more ranks than
+processors, all of them are slower by what that costs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WIDTHS = (784, 1024, 1024, 10)
+BATCH, ROUNDS, WARM = 64, 16, 3
+STEPS, CALLS, FORWARDS = 4, 10, 4  # in a block, of a small collective, beside a transfer
+LARGE = 2**20  # elements of the collectives that are timed, about those of a layer here
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
+JOBS, TRIES = 3, 4
+QUIET = 0.05  # of the processors: where others use more, a job is started again
+
+
+class Times:
+    """Seconds of what a rank does, by name."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[float]] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str, count: int = 1) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.of.setdefault(name, []).append((time.perf_counter() - begin) / count)
+
+
+class Job:
+    """The networks of one rank, and what is timed of them."""
+
+    def __init__(self) -> None:
+        import genesis.distributed as dist
+
+        self.dist, self.ranks, self.times = dist, dist.get_world_size(), Times()
+        self.lib, self.x, self.y = _data()
+        self.plain = _network()
+        self.plain_optimizer = self.lib.optim.Adam(self.plain.parameters())
+        self.steps = self._approaches()
+        zeros, ranks = self.lib.zeros, self.ranks
+        self.large = zeros(LARGE), zeros(LARGE // ranks)
+        self.small = zeros(ranks), zeros(1)
+        self.gradient = np.zeros(LARGE, np.float32)
+
+    def _approaches(self) -> dict[str, Callable[[], None]]:
+        from genesis import nn, optim
+        from genesis.distributed.fsdp import fully_shard
+        from genesis.distributed.optim import ZeroRedundancyOptimizer
+
+        parallel, halved = [nn.parallel.DistributedDataParallel(_network()) for _ in range(2)]
+        sharded = _network()
+        for layer in sharded:
+            if isinstance(layer, nn.Linear):
+                fully_shard(layer)
+        fully_shard(sharded)
+        return {
+            "DDP": self._step(parallel, optim.Adam(parallel.parameters())),
+            "ZeRO-1": self._step(halved, ZeroRedundancyOptimizer(halved.parameters(), optim.Adam)),
+            "fully sharded": self._step(sharded, optim.Adam(sharded.parameters())),
+        }
+
+    def _step(self, model: Any, optimizer: Any) -> Callable[[], None]:
+        def step() -> None:
+            optimizer.zero_grad()
+            self._loss(model).backward()
+            optimizer.step()
+
+        return step
+
+    def _loss(self, model: Any) -> Any:
+        return self.lib.nn.functional.cross_entropy(model(self.x), self.y)
+
+    # ---- one round
+
+    def round(self) -> None:
+        """All that is timed, in turn."""
+        for kind in KINDS:
+            self._plain_step()
+            if self.ranks > 1:
+                self._collective(kind)
+        if self.ranks > 1:
+            self._beside()
+            self._meetings()
+        for name, step in self.steps.items():
+            self.dist.barrier()
+            with self.times(name, STEPS):
+                for _ in range(STEPS):
+                    step()
+
+    def _plain_step(self) -> None:
+        """A step without anybody else, and how long it takes until all have made theirs."""
+        self.dist.barrier()
+        with self.times("together"):
+            self.plain_optimizer.zero_grad()
+            with self.times("forward"):
+                loss = self._loss(self.plain)
+            with self.times("backward"):
+                loss.backward()
+            with self.times("update"):
+                self.plain_optimizer.step()
+            self.dist.barrier()
+
+    def _meetings(self) -> None:
+        """The same, with two more points at which all wait for each other."""
+        self.dist.barrier()
+        with self.times("met"):
+            self.plain_optimizer.zero_grad()
+            loss = self._loss(self.plain)
+            self.dist.barrier()
+            loss.backward()
+            self.dist.barrier()
+            self.plain_optimizer.step()
+            self.dist.barrier()
+
+    def _collective(self, kind: str) -> None:
+        """Of elements that were written just now, as a gradient is brought into a bucket with its share of the mean."""
+        for whole in self.large:
+            with self.times("copied" if whole is self.large[0] else "part"):
+                np.multiply(self.gradient[: whole.numel()], np.float32(1 / self.ranks), out=whole._array)
+        self.dist.barrier()
+        with self.times(f"large {kind}"):
+            self._call(kind, *self.large).wait()
+        with self.times(f"call {kind}", CALLS):
+            for _ in range(CALLS):
+                self._call(kind, *self.small).wait()
+
+    def _call(self, kind: str, whole: Any, part: Any) -> Any:
+        if kind == "all_reduce":
+            return self.dist.all_reduce(whole, async_op=True)
+        if kind == "broadcast":
+            return self.dist.broadcast(whole, 0, async_op=True)
+        if kind == "all_gather":
+            return self.dist.all_gather_into_tensor(whole, part, async_op=True)
+        return self.dist.reduce_scatter_tensor(part, whole, async_op=True)
+
+    def _beside(self) -> None:
+        """A transfer, and computing in its meantime, which looks after it as often as gradients come."""
+        self.dist.barrier()
+        with self.times("computing"):
+            for _ in range(FORWARDS):
+                self.plain(self.x)
+        self.dist.barrier()
+        with self.times("beside"):
+            work = self._call("all_reduce", *self.large)
+            for _ in range(FORWARDS):
+                self.plain(self.x)
+                work.is_completed()
+            work.wait()
+
+    # ---- what comes out
+
+    def result(self) -> dict[str, float]:
+        """Medians over the rounds, of the mean rank."""
+        own = {name: statistics.median(each[len(each) * WARM // ROUNDS :]) for name, each in self.times.of.items()}
+        values = self.lib.tensor(list(own.values())).double()
+        self.dist.all_reduce(values, self.dist.ReduceOp.AVG)
+        return dict(zip(own, values.tolist(), strict=True))
+
+
+def _data() -> tuple[Any, Any, Any]:
+    import genesis
+
+    return genesis, genesis.randn(BATCH, WIDTHS[0]), genesis.randint(0, WIDTHS[-1], (BATCH,))
+
+
+def _network() -> Any:
+    from genesis import nn
+
+    layers = [layer for a, b in pairwise(WIDTHS) for layer in (nn.Linear(a, b), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])
+
+
+def job() -> None:
+    """What every rank runs; rank 0 prints what came out."""
+    import genesis.distributed as dist
+
+    dist.init_process_group()
+    ranks = Job()
+    for _ in range(ROUNDS):
+        ranks.round()
+    result = ranks.result()
+    if dist.get_rank() == 0:
+        print(json.dumps(result))
+    dist.destroy_process_group()
+
+
+# ---- jobs
+
+
+def measured(ranks: int) -> tuple[dict[str, float], float]:
+    """What a job of so many ranks says, and the part of the processors that others used meanwhile; the quietest of some."""
+    best = None
+    for _ in range(TRIES):
+        before, begin = _used(), time.perf_counter()
+        start = [sys.executable, "-m", "genesis", "run", "-n", str(ranks)] if ranks > 1 else [sys.executable]
+        out = subprocess.run([*start, __file__], capture_output=True, text=True, check=True).stdout
+        elsewhere = (_used() - before) / (time.perf_counter() - begin) / (os.cpu_count() or 1)
+        numbers = json.loads(out[out.index("{") : out.rindex("}") + 1])
+        best = min(best or (numbers, elsewhere), (numbers, elsewhere), key=lambda each: each[1])
+        if elsewhere < QUIET:
+            break
+    assert best is not None, "jobs were started"
+    return best
+
+
+def _used() -> float:
+    """Seconds of the processors that were not those of processes of ours; 0 where the system does not say."""
+    try:
+        numbers = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    except OSError:
+        return 0.0
+    user, nice, system, _, _, irq, softirq, steal = map(int, numbers)
+    ours = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq + steal) / ticks - ours.ru_utime - ours.ru_stime
+
+
+def all_jobs(counts: tuple[int, ...]) -> tuple[dict[int, dict[str, float]], float]:
+    """Medians of several jobs of each number of ranks, in turn, and the part of the processors that others used at most."""
+    jobs: dict[int, list[dict[str, float]]] = {ranks: [] for ranks in counts}
+    most = 0.0
+    for _ in range(JOBS):
+        for ranks in counts:
+            numbers, elsewhere = measured(ranks)
+            jobs[ranks].append(numbers)
+            most = max(most, elsewhere)
+    return {
+        ranks: {name: statistics.median([each[name] for each in some]) for name in some[0]}
+        for ranks, some in jobs.items()
+    }, most
+
+
+if __name__ == "__main__":
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    job()
