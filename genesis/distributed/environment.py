@@ -18,12 +18,13 @@ class Launch(NamedTuple):
     local_rank: int
 
 
+TORCHRUN = "torchrun"
 # who says it: the names of rank, size, and rank on this machine; the first that says a rank counts
 LAUNCHERS = {
     "mpiexec of MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
     "mpiexec of Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
     "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
-    "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    TORCHRUN: ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
 }
 
 
@@ -39,7 +40,8 @@ def launch(environ: Mapping[str, str] | None = None) -> Launch | None:
         ValueError: a variable is no number, or the rank is not below the size
     """
     environ = os.environ if environ is None else environ
-    for by, (rank, size, local) in LAUNCHERS.items():
+    launchers = {TORCHRUN: LAUNCHERS[TORCHRUN]} if "TORCHELASTIC_RUN_ID" in environ else LAUNCHERS  # also under srun
+    for by, (rank, size, local) in launchers.items():
         if rank in environ and size in environ:
             numbers = [_number(environ, name) for name in (rank, size)]
             if not 0 <= numbers[0] < numbers[1]:

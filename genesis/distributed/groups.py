@@ -16,9 +16,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, DistributedError, UnsupportedError, message
+from genesis.distributed import arrivals
 from genesis.distributed.calls import OPEN, Calls
 from genesis.distributed.engine import Alone, Engine
-from genesis.distributed.environment import Launch, launch, local_rank
+from genesis.distributed.environment import TORCHRUN, Launch, launch, local_rank
 from genesis.distributed.watching import Watcher
 
 default_pg_timeout = timedelta(minutes=30)
@@ -84,18 +85,20 @@ def init_process_group(
 ) -> None:
     """Begin: find out which rank this process is, and of how many.
 
-    The launcher says it: ``genesis run -n 2``, ``mpiexec -n 2 python``, ``srun``. Without one this process is a world
-    of its own, which needs nothing installed and in which every call works; so one file serves a laptop and a cluster.
+    The launcher says it: ``genesis run -n 2``, ``mpiexec -n 2 python``, ``srun``, ``torchrun``; or the program does, with
+    ``rank``, ``world_size`` and an address. Without any this process is a world of its own, which needs nothing installed
+    and in which every call works; so one file serves a laptop and a cluster.
 
     Args:
         backend: ``"mpi"``; ``"gloo"`` means it, too, as there is one engine for the memory of CPUs
-        init_method, store: accepted for PyTorch's sake; processes find each other by their launcher
+        init_method: ``"tcp://host:port"``, an address of the machine of rank 0, for processes that no launcher of MPI
+            started; without it that of ``MASTER_ADDR`` and ``MASTER_PORT``. They need MPICH
         timeout: after which a call that waits for other ranks is an error that says what they do; 30 minutes
-        world_size, rank: what the launcher must have said; -1 for whatever it said
-        group_name, pg_options, device_id: accepted for PyTorch's sake
+        world_size, rank: what the launcher must have said, -1 for whatever it said; without one, what this process is
+        store, group_name, pg_options, device_id: accepted for PyTorch's sake
 
     Raises:
-        RuntimeError: it was called before, or another number of processes was started
+        RuntimeError: it was called before, another number of processes was started, or some do not come
         ImportError: there are several processes, and mpi4py is not installed
         NotImplementedError: a backend that is not here
 
@@ -109,9 +112,9 @@ def init_process_group(
     if GroupMember.WORLD is not None:
         raise DistributedError(message(name, "there is a process group already", hint="destroy_process_group() first"))
     _check_backend(name, backend)
-    said = launch()
+    said = launch() or _said_by_program(init_method, rank, world_size)
     limit = timeout or default_pg_timeout
-    engine = Alone() if said is None or said.size == 1 else _mpi(said, limit.total_seconds())
+    engine = Alone() if said is None or said.size == 1 else _mpi(said, init_method, limit.total_seconds())
     for what, wanted, have in (("world_size", world_size, engine.size), ("rank", rank, engine.rank)):
         if wanted not in (-1, have):
             text = f"{what} is {wanted}, and the launcher says {have}"
@@ -130,11 +133,19 @@ def _check_backend(name: str, backend: str | None) -> None:
         raise UnsupportedError(message(name, f"there is no backend {backend!r} here", hint="'mpi', or None"))
 
 
-def _mpi(said: Launch, seconds: float) -> Engine:
+def _said_by_program(init_method: str | None, rank: int, size: int) -> Launch | None:
+    """What a program knows that no launcher started: rank and size, if there is an address, too."""
+    known = (init_method or "").startswith("tcp://") or "MASTER_ADDR" in os.environ
+    return Launch(TORCHRUN, rank, size, rank) if known and 0 <= rank < size else None
+
+
+def _mpi(said: Launch, init_method: str | None, seconds: float) -> Engine:
     from genesis.distributed.mpi import MPI, end_all
 
+    others = arrivals.together(said, init_method, seconds) if said.by == TORCHRUN else contextlib.nullcontext()
     try:
-        engine = MPI(timeout=seconds)
+        with others:
+            engine = MPI(timeout=seconds)
     except DistributedError:
         atexit.register(end_all)  # the end of MPI would wait for those that did not come
         raise

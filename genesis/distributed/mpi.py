@@ -14,6 +14,7 @@ import faulthandler
 import math
 import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import DistributedError, message
-from genesis.distributed import installed
+from genesis.distributed import arrivals, installed
 from genesis.distributed.engine import Agreement, Engine, Host, Request
 
 _TELL, _BEAT = 1, 2  # tags of reports and of heartbeats
@@ -134,11 +135,15 @@ class MPI(Engine):
         self._comm.Free()
 
     def abort(self) -> None:
-        self._mpi.COMM_WORLD.Abort(1)
+        end_all()
 
 
 def end_all() -> None:
-    """End the processes of all ranks, where a group did not come about."""
+    """End the processes of all ranks."""
+    if arrivals.managed():  # the others hear of it; of MPI's own end there it complains
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
     installed.library().COMM_WORLD.Abort(1)
 
 

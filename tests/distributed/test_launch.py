@@ -139,10 +139,6 @@ def test_two_jobs_at_once_with_a_port_that_is_taken(tmp_path):
         torchrun = environment | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
         alone = subprocess.run([sys.executable, SCRIPT, "well"], capture_output=True, text=True, env=torchrun)
         assert alone.stdout == "rank 0 0 1 0 ['well']\n", alone.stderr
-        several = subprocess.run(
-            [sys.executable, SCRIPT, "well"], capture_output=True, text=True, env=torchrun | {"WORLD_SIZE": "2"}
-        )
-    assert "torchrun says 2 processes, MPI knows of 1\n  try: start them with genesis run -n 2" in several.stderr
 
 
 @needs_mpi

@@ -1,0 +1,173 @@
+"""Processes that no launcher of MPI started come together: those of torchrun, of ``multiprocessing``, or started by hand.
+
+They know an address and a port, ``MASTER_ADDR`` and ``MASTER_PORT``. There the first rank starts a `manager`, which MPICH
+takes for its launcher. Where torchrun has a port for itself, it is one of the next.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from genesis.base.errors import ArgumentValueError, DistributedError, message
+from genesis.distributed.environment import Launch
+from genesis.distributed.manager import HELLO
+
+_PORTS = 16  # that are tried, from the one that was named
+_ANSWER = 2.0  # seconds in which who listens at a port says whether this is the job
+_PAUSE = 0.1  # seconds between rounds of all ports
+_PRINTING = 0.3  # seconds in which a program says what it heard of others, before it ends with them
+_NAME = "init_process_group"
+_LISTENING: list[socket.socket] = []  # connections that must not close while this process lives
+
+
+@contextmanager
+def together(said: Launch, init_method: str | None, seconds: float) -> Iterator[None]:
+    """Wait until all have come; in here MPI begins with all of them.
+
+    Raises:
+        RuntimeError: some did not come in time; the message names them
+        ValueError: there is no address
+    """
+    host, port = address(init_method)
+    token, end = _token(port, said.size), time.monotonic() + seconds
+    ports = range(port + _taken(), port + _taken() + _PORTS)
+    if said.rank == 0:
+        ports = range(at := _managed(token, said.size, host, ports), at + 1)
+    connection = _reached(
+        f"{HELLO} {token} {said.rank} {socket.gethostname()} {os.getpid()}", host, ports, end, seconds
+    )
+    _wait(connection, end, seconds)
+    _LISTENING.append(connection)
+    threading.Thread(target=_end_with_the_others, args=(connection,), daemon=True).start()
+    where, at, *_ = connection.getpeername()
+    before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("PMI_", "PMIX_"))}
+    os.environ |= {"PMI_PORT": f"{where}:{at}", "PMI_ID": str(said.rank)}
+    try:
+        yield
+    finally:
+        for name in ("PMI_PORT", "PMI_ID"):  # programs that this one starts are no ranks
+            del os.environ[name]
+        os.environ |= before
+
+
+def address(init_method: str | None) -> tuple[str, int]:
+    """Where the processes meet: what ``tcp://host:port`` says, or the environment.
+
+    >>> address("tcp://localhost:29500")
+    ('localhost', 29500)
+
+    Raises:
+        ValueError: nothing says it, or there is no number
+    """
+    if init_method is not None and init_method.startswith("tcp://"):
+        host, _, port = init_method[len("tcp://") :].partition("?")[0].rpartition(":")
+    else:
+        host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+    if not host or not port.isdecimal():
+        text = f"no address at which the processes meet: MASTER_ADDR is {host!r}, MASTER_PORT {port!r}"
+        raise ArgumentValueError(message(_NAME, text, hint="genesis run -n 2 script.py, which needs none"))
+    return host, int(port)
+
+
+def managed() -> bool:
+    """Whether this process came so: then no launcher of MPI ends it, or hears that it did."""
+    return bool(_LISTENING)
+
+
+def _token(port: int, size: int) -> str:
+    """What tells this job from others at the same ports."""
+    known = [os.environ.get(name) for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")]
+    return f"{zlib.crc32(repr((known, port, size)).encode()):x}"
+
+
+def _taken() -> int:
+    """How many ports torchrun has for itself."""
+    return 1 if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else 0
+
+
+def _managed(token: str, size: int, host: str, ports: Sequence[int]) -> int:
+    """Start the manager; the port at which it listens."""
+    import genesis.distributed.manager as manager
+
+    command = [sys.executable, str(Path(manager.__file__)), token, str(size), host, *map(str, ports)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdin is not None and process.stdout is not None, "they are pipes"
+    _OPEN.append(process)
+    first = process.stdout.readline().strip()
+    if not first.isdecimal():
+        text = f"rank 0 cannot listen at {host}, ports {ports[0]} to {ports[-1]}: {first.removeprefix('error ')}"
+        raise DistributedError(
+            message(_NAME, text, hint="an address of the machine of rank 0, and a port that is free")
+        )
+    return int(first)
+
+
+_OPEN: list[subprocess.Popen[str]] = []  # whose pipe says that this process lives
+
+
+def _reached(hello: str, host: str, ports: Sequence[int], end: float, seconds: float) -> socket.socket:
+    """A connection to the manager of this job, at one of the ports."""
+    while True:
+        for port in ports:
+            with suppress(OSError):
+                connection = socket.create_connection((host, port), _ANSWER)
+                connection.sendall(f"{hello}\n".encode())
+                line = _line(connection)
+                if line == "welcome":
+                    return connection
+                connection.close()
+                if line == "taken":
+                    text = f"another process is rank {hello.split()[2]} of the job at {host}:{port}"
+                    raise DistributedError(message(_NAME, text, hint="each rank once"))
+        if time.monotonic() > end:
+            text = f"waited {seconds:.0f} s for rank 0 at {host}, ports {ports[0]} to {ports[-1]}"
+            raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late"))
+        time.sleep(_PAUSE)
+
+
+def _wait(connection: socket.socket, end: float, seconds: float) -> None:
+    """Until the manager says that all are there."""
+    said = "absent"
+    while said != "begin":
+        connection.settimeout(max(end - time.monotonic(), 0.01))
+        try:
+            line = _line(connection)
+        except TimeoutError:
+            absent = [f"rank {rank}" for rank in said.split()[1:]]
+            text = f"waited {seconds:.0f} s, and {', '.join(absent) or 'one of the ranks'} did not come"
+            raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late")) from None
+        if not line:
+            raise DistributedError(message(_NAME, "rank 0 ended before all had come"))
+        said = line
+
+
+def _line(connection: socket.socket) -> str:
+    """The next line: nothing is read behind it. Empty at the end."""
+    text = b""
+    while (one := connection.recv(1)) not in (b"", b"\n"):
+        text += one
+    return text.decode(errors="replace")
+
+
+def _end_with_the_others(connection: socket.socket) -> None:
+    """End this process when one of the others ended before its time: that is what a launcher of MPI does."""
+    connection.settimeout(None)
+    with suppress(OSError):
+        while line := _line(connection):
+            if line.startswith("ended"):
+                time.sleep(_PRINTING)
+                print(
+                    f"rank {line.split()[1]} ended before its time, and this one with it", file=sys.stderr, flush=True
+                )
+                os._exit(1)
