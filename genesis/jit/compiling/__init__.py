@@ -10,5 +10,5 @@
 `values`    values that Python needs: decisions; `segments` computes them first
 `entries`   one graph, ready to be called
 `calling`   the Python around a graph, written for it: `checks` asks whether all is as it was, `numbers` asks the host
-`text`      Python functions while they are written
+`text`      Python functions while they are written; `identity` asks them of many objects at once
 """

@@ -113,7 +113,8 @@ def _computed(
     yield from reads(text, graph)
     yield from [f"s{i} = {s}._block" for i, s in enumerate(streams)]
     tail = text.name(tuple([x._array for x in graph.binding.captured]))
-    given = "".join(f"{a}, " for a in (*[f"a{i}" for i in range(count)], f"*{tail}", *gradients))
+    others = [*[f"a{i}" for i in range(count)], *gradients]
+    given = f"({''.join(f'{a}, ' for a in [*others[:count], f'*{tail}', *others[count:]])})" if others else tail
     starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
     yield "try:"
     yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in text.given]
@@ -122,7 +123,7 @@ def _computed(
     if isinstance(step, Segments):
         done = "done" if decided_calls else "None"
         more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, False))}"
-    yield f"    values = {text.name(step.run)}(({given}), numbers, ({starts}){more})"
+    yield f"    values = {text.name(step.run)}({given}, numbers, ({starts}){more})"
     undo += [f"{s}._position(s{i})" for i, s in enumerate(streams)]
     if isinstance(step, Segments):
         text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
@@ -177,6 +178,7 @@ def _counted(text: Text, graph: Graph) -> Iterator[str]:
 
 def _set_gradients(text: Text, graph: Graph, step: Any) -> Iterator[str]:
     """The ``.grad`` of leaves is new, or gone."""
+    text.scope["make"] = object.__new__
     program, tensors = graph.program, _leaf_tensors(graph)
     at = len(step.returns) - sum(w.value is not None and not here for w, here in _writes(graph, step))
     for w, here in _writes(graph, step):
@@ -187,7 +189,8 @@ def _set_gradients(text: Text, graph: Graph, step: Any) -> Iterator[str]:
             elif here:
                 yield f"if g{w.index} is None: {node}._grad = wrap(b{w.index})"
             elif w.kind == "new grad" or program.leaves[w.index].present is False:
-                yield f"{node}._grad = wrap(values[{at}])"
+                yield f"new = make(Tensor); new._array = values[{at}]; new._node = new._counter = new._view = None"
+                yield f"{node}._grad = new"  # `wrap`, without a call
             else:
                 yield f"if g{w.index} is None: {node}._grad = wrap(values[{at}])"
                 yield f"else: g{w.index}._array[...] = values[{at}]"

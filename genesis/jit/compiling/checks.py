@@ -20,7 +20,7 @@ from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
-from genesis.jit.compiling.text import Text
+from genesis.jit.compiling.text import MISS, Text
 from genesis.jit.guards import Answers, CapturedAsTheyWere, Modes, Unchanged
 from genesis.jit.numbers import Decision, Entry, StillFloat
 
@@ -160,6 +160,7 @@ def apart(text: Text, graph: Graph, count: int) -> None:
 
 def guards(text: Text, graph: Graph) -> None:
     """Modules, optimizers, captured tensors and names are as they were at the trace."""
+    wholes: list[Any] = []
     for guard in graph.binding.guards:
         if isinstance(guard, CapturedAsTheyWere):
             for x, _ in guard.tensors:
@@ -173,7 +174,9 @@ def guards(text: Text, graph: Graph) -> None:
             if answers is None:
                 text.unless(f"{text.name(guard.changed)}() is None")
             else:
-                unchanged(text, answers)
+                unchanged(text, answers, wholes)
+    compared_at_once(text, wholes)
+    text.look()
 
 
 def _decision(text: Text, guard: Decision) -> None:
@@ -197,41 +200,48 @@ def _float(text: Text, guard: StillFloat) -> None:
 def _as_it_was(text: Text, x: Tensor) -> None:
     """A captured tensor has its memory, its history and its hooks."""
     name, node = text.name(x), x._node
-    hooks = "" if node is None else f" and {text.name(node)}._hooks is {text.name(node._hooks)}"
-    text.unless(f"{name}._array is {text.name(x._array)} and {name}._node is {text.name(node)}{hooks}")
+    text.alike |= {f"{name}._array": x._array, f"{name}._node": node}
+    if node is not None:
+        text.alike[f"{text.name(node)}._hooks"] = node._hooks
 
 
-def unchanged(text: Text, answers: Answers) -> None:
-    """Containers hold the objects that they hold now. Those in which all can be compared at once are: that is faster."""
-    views, now = [], []
+def unchanged(text: Text, answers: Answers, wholes: list[Any]) -> None:
+    """Containers hold the objects that they hold now. Those in which all can be compared at once are ``wholes``."""
     for container, keys in answers:
         if isinstance(container, CellType):
-            text.unless(f"{text.name(container)}.cell_contents is {text.name(container.cell_contents)}")
+            text.alike[f"{text.name(container)}.cell_contents"] = container.cell_contents
             continue
         whole = None if keys is not None else container.values() if isinstance(container, dict) else container
         if whole is not None and all([_comparable(v) for v in whole]):
             if len(container):
-                views.append(f"*{text.name(whole)}")
-                now += list(whole)
+                wholes.append(whole)
             else:
                 text.miss_if(text.name(container))
             continue
-        conditions = [] if keys is not None else [f"len({text.name(container)}) == {len(container)}"]
-        conditions += [f"{where} is {text.name(value)}" for where, value in _entries(text, container, keys)]
-        if conditions:
-            text.unless(" and ".join(conditions))
-    if views:
-        text.miss_if(f"[{', '.join(views)}] != {text.name(now)}")
+        if keys is None:
+            text.unless(f"len({text.name(container)}) == {len(container)}")
+        text.alike |= dict(_entries(text, container, keys))
+
+
+def compared_at_once(text: Text, wholes: list[Any]) -> None:
+    """Containers hold what they hold now: all of them in one comparison, whose loop is not one of Python. Something that is
+    in none of them stands between two.
+    """
+    now = [value for whole in wholes for value in (*whole, MISS)]
+    if wholes:
+        text.miss_if(f"[{', '.join([f'*{text.name(whole)}, MISS' for whole in wholes])}] != {text.name(now)}")
 
 
 def _entries(text: Text, container: Any, keys: tuple[Any, ...] | None) -> Iterator[tuple[str, Any]]:
-    """Where each entry of a container is found, and what it is."""
+    """Where each entry of a container is, and what it is."""
     name = text.name(container)
     for key in (container if isinstance(container, dict) else range(len(container))) if keys is None else keys:
-        if isinstance(container, dict | MappingProxyType):
-            yield f"{name}.get({text.name(key)})", container.get(key)
+        if not isinstance(container, dict | MappingProxyType):
+            yield f"{name}[{key}]", container[key]
+        elif key in container:
+            yield f"{name}[{text.name(key)}]", container[key]
         else:
-            yield f"({name}[{key}] if len({name}) > {key} else MISS)", container[key]
+            yield f"{name}.get({text.name(key)})", None
 
 
 def _comparable(value: Any) -> bool:
