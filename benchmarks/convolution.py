@@ -2,7 +2,8 @@
 
     python benchmarks/convolution.py [--rounds 5] [--threads 1 2] [--write]
 
-Prints milliseconds, the least of all rounds, and the ratio of the two.
+Prints milliseconds, the least of all rounds, and the ratio of the two. Before each turn the other's threads get time to
+go to sleep, and a call that is not timed comes first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import page
 import torch
+from common import PAUSE, in_turn
 
 import genesis
 from genesis import datasets
@@ -77,6 +79,7 @@ def digits(lib: Any, epochs: int = 3) -> tuple[float, float]:
         nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 10),
     )  # fmt: skip
     optimizer = lib.optim.Adam(model.parameters(), lr=5e-3)
+    time.sleep(PAUSE)
     start = time.perf_counter()
     for _ in range(epochs):
         for i in range(0, 1500, 50):
@@ -86,16 +89,6 @@ def digits(lib: Any, epochs: int = 3) -> tuple[float, float]:
     seconds = time.perf_counter() - start
     known = (model(x[1500:]).argmax(1) == y[1500:]).float().mean().item()
     return seconds, known
-
-
-def in_turn(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
-    best = [float("inf")] * 2
-    for i in range(rounds + 1):
-        for k, run in enumerate((ours, theirs)):
-            start = time.perf_counter()
-            run()
-            best[k] = min(best[k], time.perf_counter() - start) if i else best[k]
-    return best[0] * 1e3, best[1] * 1e3
 
 
 def rows(threads: int, rounds: int) -> list[str]:
@@ -110,9 +103,9 @@ def rows(threads: int, rounds: int) -> list[str]:
 
     for name, *operands in SINGLE:
         for backward in (False, True):
-            ours, theirs = in_turn(*[single(lib, *operands, backward) for lib in (genesis, torch)], rounds)
+            ours, theirs = in_turn([single(lib, *operands, backward) for lib in (genesis, torch)], rounds)
             row(name + ", both gradients" * backward, ours, theirs)
-    row("step: 4 convolutions, batch norm, 32x32, batch 32", *in_turn(step(genesis), step(torch), rounds))
+    row("step: 4 convolutions, batch norm, 32x32, batch 32", *in_turn([step(genesis), step(torch)], rounds))
     runs = [(digits(genesis), digits(torch)) for _ in range(rounds + 1)][1:]
     (ours, known), (theirs, known_there) = (min(each) for each in zip(*runs, strict=True))
     row(f"digits, 3 epochs ({known:.1%} known, {known_there:.1%})", ours * 1e3, theirs * 1e3)

@@ -2,20 +2,21 @@
 
     python benchmarks/recurrent.py [--threads 1 2] [--rounds 15] [--size 128] [--layers 2] [--steps 64] [--write]
 
-Prints the least milliseconds of all rounds, both libraries in turn, and their ratio. A training step is forward, cross
-entropy of the last step, backward and AdamW.
+Prints the least milliseconds of all rounds, both libraries in turn, and their ratio. Before each turn the other's
+threads get time to go to sleep, and a call that is not timed comes first. A training step is forward, cross entropy of
+the last step, backward and AdamW.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import page
 import torch
+from common import in_turn
 
 import genesis
 
@@ -61,16 +62,6 @@ def forward(lib: Any, kind: str, options: Any, batch: int) -> Callable[[], Any]:
 WHAT = {"training step": training, "forward, backward": both_ways, "forward alone": forward}
 
 
-def least(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds + 3):
-        for function, found in zip((ours, theirs), times, strict=True):
-            start = time.perf_counter()
-            function()
-            found.append(1000 * (time.perf_counter() - start))
-    return min(times[0][3:]), min(times[1][3:])
-
-
 def rows(threads: int, options: Any) -> list[str]:
     genesis.set_num_threads(threads)
     torch.set_num_threads(threads)
@@ -78,7 +69,7 @@ def rows(threads: int, options: Any) -> list[str]:
     for kind in ("LSTM", "GRU", "RNN"):
         for batch in BATCHES:
             for what, make in WHAT.items():
-                a, b = least(*[make(lib, kind, options, batch) for lib in (genesis, torch)], options.rounds)
+                a, b = in_turn([make(lib, kind, options, batch) for lib in (genesis, torch)], options.rounds)
                 text = f"| {kind}, batch {batch}: {what} | {threads} | {a:.2f} | {b:.2f} | {a / b:.2f} |"
                 print(text, flush=True)
                 found.append(text)
