@@ -74,3 +74,20 @@ def test_as_a_kernel_whose_words_are_in_the_code():
     for c in reversed(range(chunks)):
         run(addresses.ctypes.data, c)
     np.testing.assert_array_equal(out, expected(x, table, chunks))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_arrays_are_given_as_they_are_or_by_their_addresses(known, monkeypatch):
+    x, table, chunks = np.arange(1, 6, dtype="f"), np.array([4, 0, 2]), 7
+    out = np.zeros((chunks + 2, 2, 3), "f")
+    monkeypatch.setattr(native, "ARRAY_DATA", native.ARRAY_DATA if known else 0)
+    before = genesis.get_num_threads()
+    try:
+        genesis.set_num_threads(1)
+        x.flags.writeable = False
+        Calls(probe(), words(chunks, table), 12).on(x, out[1:-1])  # a view begins where its elements do
+    finally:
+        genesis.set_num_threads(before)
+    np.testing.assert_array_equal(out[[0, -1]], 0)
+    left = out[1:-1] - expected(x, table, chunks)
+    np.testing.assert_array_equal(left[:, 0, 0], 2 * np.arange(chunks))

@@ -85,7 +85,7 @@ def _transposed(memory: Memory, call: Call, x: Var, w: Var, bias: Var | None, sh
     padding = tuple([d * (k - 1) - p for k, d, p in zip(shape.kernel, shape.dilation, shape.padding, strict=True)])
     least = spread_sizes(shape.count, shape.kernel, shape.stride, shape.padding, shape.dilation, (0,) * len(out))
     if set(shape.stride) == {1} and min(padding) >= 0 and least == out:
-        turned = replace(shape, padding=padding, count=out)
+        turned = shape._replace(padding=padding, count=out)
         return _one(memory, call, x, weights, bias, turned)
     if max(shape.stride) == 1:
         raise Unknown("a border that is no border of a convolution")

@@ -18,8 +18,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,16 +45,15 @@ PARTS = 4  # of a sum over examples
 LEAST = 16  # terms of a product from where it may be one of several
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What slides: the kernel, how, and to how many places."""
+class Shape(NamedTuple):
+    """What slides: the kernel, how, and to how many places. (A tuple: it is looked up at every call.)"""
 
     kernel: Sizes
     stride: Sizes
     padding: Sizes
     dilation: Sizes
     groups: int
-    count: Sizes
+    count: Sizes  # type: ignore[assignment]  # a method of tuples
 
     @property
     def taps(self) -> int:
@@ -171,7 +169,7 @@ def _slides(w: Any, shape: Shape) -> bool:
 def _rows_of(shape: Shape) -> Shape:
     """The windows along all dimensions but the first."""
     rows = shape.count[0] + shape.dilation[0] * (shape.kernel[0] - 1)
-    return replace(shape, kernel=(1, *shape.kernel[1:]), count=(rows, *shape.count[1:]))
+    return shape._replace(kernel=(1, *shape.kernel[1:]), count=(rows, *shape.count[1:]))
 
 
 def _matrices(view: _Windows, part: slice, rows: slice, shape: Shape) -> Iterator[tuple[int, Any]]:
@@ -234,10 +232,8 @@ def _pointwise(x: Any, w: Any, bias: Any, shape: Shape, last: bool) -> Any:
 
 def _transposed(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
     """The transpose; ``shape.count`` are the sizes of x."""
-    padding = tuple([d * (k - 1) - p for k, d, p in zip(shape.kernel, shape.dilation, shape.padding, strict=True)])
-    least = spread_sizes(shape.count, shape.kernel, shape.stride, shape.padding, shape.dilation, (0,) * len(out))
-    if set(shape.stride) == {1} and min(padding) >= 0 and least == tuple(out):
-        turned = Shape(shape.kernel, shape.stride, padding, shape.dilation, shape.groups, tuple(out))
+    turned = _turned_shape(shape, out)
+    if turned is not None:
         return _forward(x, _turned(w, shape.groups), bias, turned)
     if max(shape.stride) > 1 and sliding.takes(x, w.shape[1] * shape.groups, shape) and not is_channels_last(x):
         return _by_phases(x, w, bias, shape, out)
@@ -245,6 +241,15 @@ def _transposed(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
     if bias is not None:
         y += bias.reshape(-1, *[1] * len(out))
     return with_channels_last(y) if is_channels_last(x) or is_channels_last(w) else y
+
+
+@functools.lru_cache(maxsize=512)
+def _turned_shape(shape: Shape, out: Sizes) -> Shape | None:
+    """What a transposed convolution is with turned weights; None if it is no convolution."""
+    padding = tuple([d * (k - 1) - p for k, d, p in zip(shape.kernel, shape.dilation, shape.padding, strict=True)])
+    least = spread_sizes(shape.count, shape.kernel, shape.stride, shape.padding, shape.dilation, (0,) * len(out))
+    fits = set(shape.stride) == {1} and min(padding) >= 0 and least == out
+    return shape._replace(padding=padding, count=out) if fits else None
 
 
 def _turned(w: Any, groups: int) -> Any:
@@ -409,7 +414,8 @@ def convolution(
     groups: int,
 ) -> Any:
     """The kernel of `genesis.convolution`."""
-    given = tuple([None if a is None else (a.shape, a.dtype) for a in (input, weight, bias)])
+    packed = input.flags.c_contiguous and weight.flags.c_contiguous
+    given = (input.shape, input.dtype), (weight.shape, weight.dtype), bias if bias is None else (bias.shape, bias.dtype)
     sizes, shape = _known(*given, stride, padding, dilation, transposed, extra, groups)
     x, w, b = (input, weight, bias) if input.dtype is F32 else widened(input, weight, bias)
     if not (input.size and math.prod(sizes)):  # no products
@@ -417,7 +423,7 @@ def convolution(
         out += 0 if b is None else b.reshape(-1, *[1] * len(sizes))
     else:
         out = _transposed(x, w, b, shape, sizes) if transposed else _forward(x, w, b, shape)
-    if (is_channels_last(x) or is_channels_last(w)) and not is_channels_last(out):
+    if not packed and (is_channels_last(x) or is_channels_last(w)) and not is_channels_last(out):
         out = with_channels_last(out)
     return out if out.dtype is input.dtype else out.astype(input.dtype)
 

@@ -26,7 +26,6 @@ import numpy as np
 from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
-from genesis.kernels.cpu.memory import address
 from genesis.kernels.llvm import loops, objects, sliding
 from genesis.kernels.native.chunked import Calls, Signature, Words
 from genesis.ops.spatial.arguments import Sizes
@@ -178,6 +177,7 @@ def takes(x: Any, out: int, shape: Any) -> bool:
     return x.dtype is F32 and _work(x.shape, out, shape) >= max(LEAST, 1) and loops.available()
 
 
+@functools.lru_cache(maxsize=512)
 def _work(input: Sizes, out: int, shape: Any) -> int:
     return int(input[0] * math.prod(shape.count) * out * (input[1] // shape.groups) * shape.taps)
 
@@ -306,7 +306,7 @@ def forward(x: Any, w: Any, bias: Any, shape: Any, y: Any = None) -> Any:
     y = memory.empty((x.shape[0], out, *shape.count), F32) if y is None else y
     packed = _packed(w, shape.groups, made.rows, made.starts)
     added = np.zeros(out, F32) if bias is None else np.ascontiguousarray(bias, F32)
-    made.calls.run(*[address(a) for a in (x, packed, added, y)])
+    made.calls.on(x, packed, added, y)
     return y
 
 
@@ -416,10 +416,10 @@ class _ByChannels:
 
     def gradient(self, x: Any, g: Any, shape: Any) -> Any:
         sums = memory.zeros((self.parts, len(self.starts) * self.rows, self.width), F32)
-        self.calls.run(address(x), address(g), address(sums))
+        self.calls.on(x, g, sums)
         result = _in_order(_added(sums), self.channels, g.shape[1], shape.taps * self.depth)
         result = result.reshape(g.shape[1], *shape.kernel, self.depth)[..., : self.inner]
-        return np.ascontiguousarray(np.moveaxis(result, -1, 1))
+        return np.ascontiguousarray(result.transpose(0, result.ndim - 1, *range(1, result.ndim - 1)))
 
 
 def _channel_registers(out: int, vectors: int) -> tuple[int, int]:
@@ -448,7 +448,7 @@ def weight(x: Any, g: Any, shape: Any) -> Any:
         return _by_channels(shape, x.shape, g.shape[1], BLOCK).gradient(x, g, shape)
     made = _weight(shape, x.shape, g.shape[1], BLOCK)
     sums = np.zeros((made.parts, groups, len(made.starts) * made.rows, made.many * made.columns), F32)
-    made.calls.run(address(x), address(g), address(sums))
+    made.calls.on(x, g, sums)
     total = _added(sums)
     if not made.whole and not np.isfinite(total).all():
         return None

@@ -192,6 +192,8 @@ current = _block(3)
 
 def begin() -> _Pool:
     """Have the workers of this process. (After a fork: those of the child.)"""
+    if _pools:
+        return _pools[0]
     with _lock:
         if not _pools:
             pool = _made()

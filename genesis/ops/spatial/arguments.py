@@ -9,6 +9,7 @@ from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.graph.tensor import Tensor
 
 Sizes = tuple[int, ...]
+_INTEGERS = {int}
 AXES = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
@@ -20,8 +21,8 @@ def per_dim(name: str, what: str, value: Any, dims: int, least: int | None = Non
     """
     if value.__class__ is int and (least is None or value >= least):
         return (value,) * dims
-    fits = value.__class__ is tuple and len(value) == dims
-    if fits and all([n.__class__ is int and (least is None or n >= least) for n in value]):
+    plain = value.__class__ is tuple and len(value) == dims and {*map(type, value)} == _INTEGERS
+    if plain and (least is None or min(value) >= least):
         return value  # type: ignore[no-any-return]
     one = is_integer(value)
     if not one and not isinstance(value, list | tuple):

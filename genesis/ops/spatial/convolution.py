@@ -161,7 +161,7 @@ def _prepare(
     stride, dilation = per_dim(name, "stride", stride, dims, 1), per_dim(name, "dilation", dilation, dims, 1)
     padding = per_dim(name, "padding", padding, dims, 0)
     extra = per_dim(name, "output_padding", output_padding, dims, 0) if transposed else (0,) * dims
-    if any([e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)]):
+    if transposed and any([e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)]):
         text = f"output_padding {list(extra)} must be smaller than stride {list(stride)} or dilation {list(dilation)}"
         raise ShapeError(message(name, text))
     (groups,) = per_dim(name, "groups", groups, 1, 1)
@@ -193,7 +193,7 @@ def _for_weight(
 
 
 def _for_bias(g: Any) -> Any:
-    return g.sum([0, *range(2, g.ndim)])
+    return g.sum((0, *range(2, g.ndim)))
 
 
 def _apply(*args: Any) -> Any:
@@ -244,8 +244,10 @@ def _weight_of_samples(b: Any, x: Any, g: Any, *rest: Any) -> Any:
 
 def is_channels_last(x: Any) -> bool:
     """Whether the channels of an array or spec (N, C, ...) are next to each other in memory, with more than one place."""
+    if x.__class__ is np.ndarray and x.flags.c_contiguous:
+        return False
     strides = x.strides
-    if strides is None or len(x.shape) not in (4, 5) or (x.__class__ is np.ndarray and x.flags.c_contiguous):
+    if strides is None or len(x.shape) not in (4, 5):
         return False
     size = 1 if isinstance(x, Spec) else x.itemsize
     shape = x.shape
