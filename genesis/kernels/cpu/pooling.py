@@ -148,7 +148,8 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
 
 
 def _sums(x: Any, rules: Any, count: int, back: bool) -> Any:
-    matrix = _sums_matrix(rules, x.dtype)
+    exact = count > 0 and count & (count - 1) == 0  # then weights that are divided give the same digits
+    matrix = _sums_matrix(rules, x.dtype, count if exact else 1)
     matrix = matrix.T if back else matrix
     images = np.ascontiguousarray(x).reshape(-1, len(matrix))
     out = memory.empty(_shape_of_sums(x.shape, rules, back), x.dtype)
@@ -165,14 +166,15 @@ def _sums(x: Any, rules: Any, count: int, back: bool) -> Any:
         out = x
         for i, rule in enumerate(reversed(rules)):
             out = REGISTRY["mix"].kernel(out, out.ndim - 1 - i, rule, back)
-    if count != 1:
+        exact = False
+    if count != 1 and not exact:
         out /= count
     return out
 
 
 @functools.lru_cache(maxsize=64)
-def _sums_matrix(rules: Any, dtype: Any) -> Any:
-    """The weights of all elements of an image in its windows."""
+def _sums_matrix(rules: Any, dtype: Any, count: int) -> Any:
+    """The weights of all elements of an image in its windows, divided by ``count``."""
     whole = np.ones((1, 1))
     for rule in rules:
         one = np.zeros((rule[1], sizes_of(rule)[1]))
@@ -180,7 +182,7 @@ def _sums_matrix(rules: Any, dtype: Any) -> Any:
         windows, taps = np.nonzero(positions >= 0)
         np.add.at(one, (positions[windows, taps], windows), 1 if weights is None else weights[windows, taps])
         whole = np.kron(whole, one)
-    return whole.astype(dtype)
+    return (whole / count).astype(dtype)
 
 
 # ---- compiled

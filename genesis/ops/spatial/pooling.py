@@ -6,8 +6,9 @@ the gradient follows from that. Means are `sums.mix` along each dimension.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,10 +38,11 @@ def check_dims(name: str, input: Tensor, dims: int, channels: bool = True) -> No
     Args:
         channels: whether there must be some
     """
-    if input.ndim not in (dims + 1, dims + 2):
+    shape = input._array.shape
+    if len(shape) not in (dims + 1, dims + 2):
         text = f"expected input {AXES[dims].replace('N, ', '')} or {AXES[dims]}, got {input.ndim}-D"
         raise ShapeError(message(name, text, [("input", input._spec())], "x.unsqueeze(0) adds a dimension"))
-    if 0 in input.shape[-dims - channels :]:
+    if 0 in shape[-dims - channels :]:
         empty = "the dimension of examples" if channels else "those of examples and channels"
         text = f"only {empty} may be empty, got {list(input.shape)}"
         raise ShapeError(message(name, text, [("input", input._spec())]))
@@ -51,6 +53,30 @@ def _check_floating(name: str, input: Tensor) -> None:
         raise DTypeError(message(name, f"expected floating-point numbers, got {input.dtype}", hint="x.float()"))
 
 
+_seen: dict[Any, tuple[Rule, ...]] = {}  # rules by the sizes and the numbers they follow from
+_PLAIN = int, type(None), str
+
+
+def _kept(rules: Callable[..., tuple[Rule, ...]]) -> Callable[..., tuple[Rule, ...]]:
+    """Rules that were made once for the same sizes and plain numbers are not made again (10 us)."""
+
+    @functools.wraps(rules)
+    def once(name: str, input: Tensor, dims: int, *given: Any) -> tuple[Rule, ...]:
+        for value in given[:-1]:  # the last is a switch, or a kind
+            if value.__class__ not in _PLAIN:
+                return rules(name, input, dims, *given)
+        key = name, input._array.shape, given
+        known = _seen.get(key)
+        if known is None:
+            if len(_seen) >= 1024:
+                _seen.clear()
+            known = _seen[key] = rules(name, input, dims, *given)
+        return known
+
+    return once
+
+
+@_kept
 def sliding_rules(
     name: str, input: Tensor, dims: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Rule, ...]:
@@ -77,6 +103,7 @@ def sliding_rules(
     return tuple(rules)
 
 
+@_kept
 def adaptive_rules(name: str, input: Tensor, dims: int, output_size: Any, kind: str) -> tuple[Rule, ...]:
     """The rule of each dimension; None keeps its size."""
     check_dims(name, input, dims, channels=False)
@@ -222,6 +249,13 @@ def _counts(rule: Rule, count_include_pad: bool) -> Any:
     return stop - start if count_include_pad else np.minimum(stop, n) - np.maximum(start, 0)
 
 
+@functools.lru_cache(maxsize=256)
+def _count(rules: tuple[Rule, ...], count_include_pad: bool) -> int | None:
+    """How many elements every window is divided by; None if they differ."""
+    counts = [_counts(rule, count_include_pad) for rule in rules]
+    return math.prod([int(c[0]) for c in counts]) if all([(c == c[0]).all() for c in counts]) else None
+
+
 def _over(sums: Tensor, count: Any) -> Tensor:
     """The mean, of integers without what is behind the point."""
     return sums / count if sums.is_floating_point() else divide(sums, count, rounding_mode="trunc")
@@ -236,26 +270,33 @@ def averaged(
     rules = sliding_rules(name, input, dims, kernel, stride, padding, 1, ceil_mode)
     if divisor == 0:
         raise ShapeError(message(name, "divisor_override must not be 0"))
-    counts = [_counts(rule, include) for rule in rules] if divisor is None else []
-    if all([(c == c[0]).all() for c in counts]):
-        count = math.prod([int(c[0]) for c in counts]) if divisor is None else divisor
+    count = divisor if divisor is not None else _count(rules, bool(include))
+    if count is not None:
         return window_means(input, rules, count) if input.is_floating_point() else _over(_sums(input, rules), count)
-    total = counts[0]
-    for c in counts[1:]:
-        total = np.multiply.outer(total, c)
+    total = functools.reduce(np.multiply.outer, [_counts(rule, include) for rule in rules])
     sums = _sums(input, rules)
     return _over(sums, wrap(placed(total.astype(sums._array.dtype), sums.device)))
 
 
 def adapted(name: str, input: Tensor, dims: int, output_size: Any) -> Tensor:
     _check_floating(name, input)
-    rules = adaptive_rules(name, input, dims, output_size, "cells")
-    if all([m == 1 for _, _, m in rules]):
+    rules, count = _even(adaptive_rules(name, input, dims, output_size, "cells"))
+    if not count:
         return input.mean(list(range(-dims, 0)), True)  # type: ignore[attr-defined, no-any-return]
+    return window_means(input, rules, count)
+
+
+@functools.lru_cache(maxsize=256)
+def _even(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], int]:
+    """Cells as windows where all have as many elements, and what their sums are divided by; zero where there is one cell
+    alone.
+    """
+    if all([m == 1 for _, _, m in rules]):
+        return rules, 0
     if any([m == 0 or n % m for _, n, m in rules]):
-        return window_means(input, rules, 1)
+        return rules, 1
     even: tuple[Rule, ...] = tuple([("windows", n, m, n // m, n // m, 0, 1) for _, n, m in rules])
-    return window_means(input, even, math.prod([rule[3] for rule in even]))
+    return even, math.prod([rule[3] for rule in even])
 
 
 # ---- norms

@@ -153,3 +153,24 @@ def test_means_of_integers_are_those_of_pytorch(name):
         a, b = (getattr(lib.nn.functional, name)(lib.tensor(numbers), 2, **more) for lib in (genesis, torch))
         assert str(a.dtype).endswith(str(b.dtype).removeprefix("torch."))
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+
+
+def test_what_was_seen_before_is_looked_at_again_where_it_differs():
+    x = genesis.arange(36.0).reshape(1, 1, 6, 6)
+    assert F.max_pool2d(x, 1).shape == F.max_pool2d(x, 1).shape == (1, 1, 6, 6)
+    with pytest.raises(TypeError):
+        F.max_pool2d(x, True)  # equal to 1, no integer
+    assert F.max_pool2d(x[..., :4], 2).shape == (1, 1, 3, 2)
+    assert F.adaptive_avg_pool2d(x, 3).shape == (1, 1, 3, 3)
+    with pytest.raises(TypeError):
+        F.adaptive_avg_pool2d(x, 3.0)
+
+
+@pytest.mark.parametrize("count", [4, 3, -4])
+def test_means_of_what_is_not_finite(count):
+    x = genesis.tensor([[[1.0, 2.0, float("inf"), 4.0], [5.0, 6.0, 7.0, float("nan")]]] * 2, requires_grad=True)
+    y = F.avg_pool2d(x, 2, divisor_override=count)
+    want = [[14.0 / count, float("nan")]]
+    np.testing.assert_array_equal(y.detach().numpy(), np.float32([want] * 2))
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full((2, 2, 4), np.float32(1) / np.float32(count)))
