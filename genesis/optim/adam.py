@@ -79,8 +79,9 @@ class Adam(Stateful):
             return
         b1, b2 = map(scalar, group["betas"])
         lr, decay = group["lr"], group["weight_decay"] if group["decoupled_weight_decay"] else 0
+        as_it_is = not group["maximize"] and (not group["weight_decay"] or self.decoupled(group))
         rows: list[Any] = []
-        numbers: Any = None
+        numbers = step = None
         for p in group["params"]:
             grad = p.grad
             if grad is None:
@@ -91,10 +92,15 @@ class Adam(Stateful):
                 self._update_one(p, grad, group)
                 continue
             state = self.state[p]
-            g = self._prepare(p, grad, state, group)
-            root, rate, shrink = _scales(lr, state["step"], b1, b2, decay)
-            if numbers != (b1, b2, root, group["eps"], rate, shrink):
+            if as_it_is and state:  # `_prepare`, written out
+                state["step"] += 1
+                g = grad
+            else:
+                g = self._prepare(p, grad, state, group)
+            if state["step"] != step:
                 call_many(adam_step, rows, *numbers or ())
+                step = state["step"]
+                root, rate, shrink = _scales(lr, step, b1, b2, decay)
                 rows, numbers = [], (b1, b2, root, group["eps"], rate, shrink)
             rows.append((p, g, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")))
         call_many(adam_step, rows, *numbers or ())

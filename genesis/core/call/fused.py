@@ -160,12 +160,13 @@ class Fused:
         return recorded(self.node, edges, out._array, (read, kept, args))  # type: ignore[no-any-return]
 
     def _write_many(self, rows: list[tuple[Any, ...]], arrays: list[list[Any]], others: tuple[Any, ...]) -> None:
-        written = [row[i] for row in rows for i in self.written if row[i] is not None]
+        if not rows:
+            return
+        written = [x for i in self.written for x in [row[i] for row in rows] if x is not None]
         if SHARED in [x._counter for x in written]:
             arrays = [[*self._own(row, given)] for row, given in zip(rows, arrays, strict=True)]
-        if rows:
-            quietly(self.together, arrays, *others)  # type: ignore[arg-type]
-            bump_all(written, self.op.name)
+        quietly(self.together, arrays, *others)  # type: ignore[arg-type]
+        bump_all(written, self.op.name)
 
     def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
         """The gradients of the tensor parameters, None where none is needed."""
@@ -388,7 +389,7 @@ def call_many(call: Any, rows: Sequence[tuple[Any, ...]], *others: Any) -> None:
 
 
 def _arrays_of(row: Sequence[Any]) -> list[Any]:
-    return [x._array if isinstance(x, Tensor) else x for x in row]
+    return [x if x is None else x._array for x in row]
 
 
 def _ghost(spec: Spec, written: bool) -> Any:

@@ -404,7 +404,7 @@ def stale_message(node: Node, value: Tensor, version: Version) -> str:
     from genesis.arrays.spec import spec_of
 
     lines: list[tuple[str, object]] = [("saved", spec_of(value._array))]
-    saver, writer = node.where(), site_of(version.code, version.at)
+    saver, writer = node.where(), site_of(*version.site)
     if saver is not None:
         lines.append(("saved at", saver))
     if version.stamp <= node._epoch:

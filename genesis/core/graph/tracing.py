@@ -230,8 +230,9 @@ def advance(counts: MutableMapping[str, Any], key: str) -> int:
     >>> advance(state, "step"), state
     (2, {'step': 2})
     """
-    counts[key] += 1
+    counts[key] = now = counts[key] + 1
     active = tracer.get()
-    if active is not None:
-        active.advanced(counts, key)
+    if active is None:
+        return now  # type: ignore[no-any-return]
+    active.advanced(counts, key)
     return counts[key]  # type: ignore[no-any-return]

@@ -21,14 +21,21 @@ class Version:
     the moment of saving, and a node needs to remember that one moment only.
     """
 
-    __slots__ = ("at", "code", "count", "refs", "stamp", "writer")
+    __slots__ = ("count", "last", "refs", "stamp")
 
     def __init__(self) -> None:
         self.count = self.stamp = 0
-        self.writer = ""
-        self.code: CodeType | None = None
-        self.at = -1
+        # who wrote last, and where: one record, for many tensors are written to together
+        self.last: tuple[str, CodeType | None, int] = ("", None, -1)
         self.refs: list[weakref.ref[Tensor]] = []  # live views, to be given a new history after a write
+
+    @property
+    def writer(self) -> str:
+        return self.last[0]
+
+    @property
+    def site(self) -> tuple[CodeType | None, int]:
+        return self.last[1:]
 
 
 WRITES = [0]  # the number of the last in-place write; a list, so that every module sees it change
@@ -42,8 +49,7 @@ def count_write(version: Version, writer: str, site: tuple[CodeType | None, int]
     with counting:
         WRITES[0] = version.stamp = WRITES[0] + 1
         version.count += 1
-    version.writer = writer
-    version.code, version.at = site_here() if site is None else site
+    version.last = (writer, *(site_here() if site is None else site))
 
 
 def count_event() -> int:

@@ -164,7 +164,7 @@ def _counted(text: Text, graph: Graph) -> Iterator[str]:
     if not captured and not given and not grads:
         return
     text.scope |= {"WRITES": WRITES, "counting": counting}
-    one = f"c.stamp = stamp; c.count += 1; c.writer = {text.name(f'{graph.name}, compiled')}"
+    one = f"c.stamp = stamp; c.count += 1; c.last = {text.name((f'{graph.name}, compiled', None, -1))}"
     yield "with counting:"
     yield "    stamp = WRITES[0] = WRITES[0] + 1"
     if captured:

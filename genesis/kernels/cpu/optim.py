@@ -19,6 +19,7 @@ import numpy as np
 
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
+from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, native, steps
 from genesis.kernels.native import runtime
@@ -35,11 +36,12 @@ def _fits(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: 
     kind = param.dtype
     if (kind is not F32 and kind is not F64) or max_exp_avg_sq is not None:
         return False
-    shape = param.shape
-    for a in (param, exp_avg, exp_avg_sq):
-        if a.dtype is not kind or a.shape != shape or not a.flags.carray:  # contiguous, aligned and writable
-            return False
-    return grad.dtype is kind and grad.shape == shape
+    if not grad.dtype is exp_avg.dtype is exp_avg_sq.dtype is kind:
+        return False
+    if not grad.shape == exp_avg.shape == exp_avg_sq.shape == param.shape:
+        return False
+    # contiguous, aligned and writable
+    return param.flags.carray and exp_avg.flags.carray and exp_avg_sq.flags.carray  # type: ignore[no-any-return]
 
 
 @attach("adam_step", np.ndarray, when=_fits)
@@ -77,7 +79,8 @@ def _adam_steps(
     tables: dict[Any, Any] = {}
     gradients = []  # they live as long as the tables, which have their addresses
     for param, grad, exp_avg, exp_avg_sq, _ in rows:
-        if param.size >= LARGE["elements"]:
+        size = param.size
+        if size >= LARGE["elements"]:
             _compiled(param.dtype.char)(param, grad, exp_avg, exp_avg_sq, *numbers, param, exp_avg, exp_avg_sq)
             continue
         if not grad.flags.carray:
@@ -85,12 +88,13 @@ def _adam_steps(
             gradients.append(grad)
         table = tables.get(param.dtype)
         if table is None:
-            table = tables[param.dtype] = array("q")
-        table.extend((id(param), id(grad), id(exp_avg), id(exp_avg_sq), param.size))
+            table = tables[param.dtype] = []
+        table += id(param), id(grad), id(exp_avg), id(exp_avg_sq), size
     for dtype, table in tables.items():
         given = np.array(numbers, dtype)
+        words = array("q", table)
         step = _compiled_rows(dtype.char)
-        step(table.buffer_info()[0], len(table) // 5, given.ctypes.data, native.ARRAY_DATA)
+        step(words.buffer_info()[0], len(table) // 5, memory.address(given), native.ARRAY_DATA)
 
 
 def steps_pay(sizes: Sequence[int]) -> bool:
