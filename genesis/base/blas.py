@@ -119,6 +119,7 @@ class Own(NamedTuple):
 
 own: list[Own] = []  # one, where there is any
 empty: Callable[..., Any] = np.empty  # where large results go (`kernels/cpu/memory.py`)
+FEW = 8  # terms from where a float32 product of `ALONE_MATRICES` multiplications is none of `LARGE` bytes
 LARGE = 1 << 18  # bytes of a result from where fresh memory costs as much as a product of few terms
 OWN_INNER, OWN_COLUMNS = 32, 16  # ... whose inner size, and number of columns, is as large as this
 OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where it pays
@@ -130,7 +131,12 @@ _here = sys.modules[__name__]  # whose `ALONE` may be set: the function below ha
 @unnamed
 def product(a: Any, b: Any) -> Any:
     """``np.matmul``."""
-    return np.matmul(a, b) if a.size * b.shape[-1] <= _here.ALONE else quietly(_here._large, a, b)
+    work = a.size * b.shape[-1]
+    if work <= _here.ALONE:
+        return np.matmul(a, b)
+    if work <= _here.ALONE_MATRICES and a.ndim == 2 == b.ndim and len(a) > 1 < b.shape[1] and len(b) >= FEW:
+        return np.matmul(a, b)  # for which `_large` finds nothing else
+    return quietly(_here._large, a, b)
 
 
 @unnamed

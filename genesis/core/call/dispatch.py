@@ -173,18 +173,21 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     if ACTIVE:
         return run(op, args)
     arrays = [*args]
-    edges: list[Any] = []
+    edges: list[Any] = [None] * len(op.tensors)
+    at, recorded = -1, False
     for i in op.tensors:
+        at += 1
         x = args[i]
         if x is None:
-            edges.append(None)
             continue
-        if not isinstance(x, Tensor):
+        if x.__class__ is not Tensor and not isinstance(x, Tensor):
             return run(op, args)
         arrays[i] = a = x._array
         if a.__class__ is not ndarray:
             return run(op, args)
-        edges.append(x._node)
+        edge = x._node
+        if edge is not None:
+            edges[at], recorded = edge, True
     try:
         r = op.silent(*arrays)
     except Exception:
@@ -194,7 +197,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None
-    if any(edges):
+    if recorded:
         if grad_mode.get() and op.node is not None and (r.dtype is F32 or differentiable(r.dtype)):
             record(op, args, tuple(edges), out)
         elif HISTORY_WATCHES or grad_mode.get():

@@ -106,7 +106,7 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         return _tree(x, d, keepdim)
     many, last, rest, longest, left = _steps(x.shape, dim)
     if x.flags.c_contiguous and x.dtype is F32 and _SHORT[0] <= many <= _SHORT[1]:  # NumPy takes 3 to 5 times as long
-        x = product(x.reshape(-1, many), np.ones(many, F32)).reshape(x.shape[: -len(last)] + (1,) * len(last))
+        x = product(x.reshape(-1, many), _ones(many)).reshape(x.shape[: -len(last)] + (1,) * len(last))
     elif x.flags.c_contiguous and many >= _ROW:
         x = np.add.reduce(x, last, None, None, True)
     else:
@@ -117,6 +117,11 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         for d in longest:
             x = total(x, (d,), True)
     return x if keepdim else x.reshape(left)
+
+
+@functools.cache
+def _ones(count: int) -> Any:
+    return np.ones(count, F32)
 
 
 @functools.lru_cache(maxsize=512)

@@ -28,6 +28,8 @@ _ALL = "fcib"
 
 def resolve_shape(name: str, count: int, shape: tuple[int, ...], mine: Any) -> tuple[int, ...]:
     """Fill in the one -1 of a shape."""
+    if math.prod(shape) == count and (not shape or min(shape) >= 0):
+        return shape
     unknown = shape.count(-1)
     known = math.prod([n for n in shape if n != -1])
     fits = known == count if not unknown else unknown == 1 and known > 0 and count % known == 0

@@ -28,6 +28,7 @@ class Reduction(Along):
 
 
 REDUCTION = Reduction("reduction")
+_INTEGERS = {int}
 ALL_DIMS = [tuple(range(n)) for n in range(65)]  # NumPy arrays have at most 64 dimensions
 
 
@@ -38,7 +39,10 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     if dim.__class__ is int and 0 <= dim < ndim:
         return (dim,)
     dims = (dim,) if isinstance(dim, int | np.integer) or not isinstance(dim, Iterable) else tuple(dim)
-    resolved = tuple(normalize_dim(name, d, ndim) for d in dims)
+    if {*map(type, dims)} == _INTEGERS and min(dims) >= 0 and max(dims) < ndim:
+        resolved = dims
+    else:
+        resolved = tuple([normalize_dim(name, d, ndim) for d in dims])
     if len(set(resolved)) != len(resolved):
         raise ShapeError(message(name, f"dim {resolved} names a dimension twice"))
     return resolved
@@ -46,6 +50,8 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
 
 def normalize_dim(name: str, dim: Any, ndim: int) -> int:
     """One dimension as a non-negative integer; a 0-d tensor has dims 0 and -1."""
+    if dim.__class__ is int and 0 <= dim < ndim:
+        return dim
     span = max(ndim, 1)
     try:
         resolved = dim.__index__()
