@@ -24,6 +24,7 @@ import gpt
 import numpy as np
 import torch
 import transforms
+from busy import busy_processes
 from page import write_section
 
 import genesis
@@ -185,19 +186,44 @@ def agree(case: Case) -> None:
     np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-4, err_msg=case.title)
 
 
-def rows(case: Case, rounds: int) -> list[str]:
-    agree(case)
-    runs = []
+Runs = list[Callable[[], Any]]
+
+
+def both(case: Case) -> Runs:
+    """A call of ours, compiled, and of PyTorch's."""
+    runs: Runs = []
     for lib in (genesis, torch):
         lib.manual_seed(0)
         f, args = case.make(lib)
-        runs.append((genesis.compile(f) if lib is genesis else f, args))
-    out = []
+        runs.append(lambda f=genesis.compile(f) if lib is genesis else f, args=args: f(*args))  # type: ignore[misc]
+    return runs
+
+
+def use_threads(count: int) -> None:
+    genesis.set_num_threads(count)
+    torch.set_num_threads(count)
+
+
+def rows(case: Case, rounds: int) -> list[str]:
+    agree(case)
+    runs, out = both(case), []
     for threads, clock in ((1, time.process_time), (2, time.perf_counter)):
-        genesis.set_num_threads(threads)
-        torch.set_num_threads(threads)
-        ours, theirs = turns([lambda f=f, a=args: f(*a) for f, args in runs], rounds, case.calls, clock)  # type: ignore[misc]
+        use_threads(threads)
+        ours, theirs = turns(runs, rounds, case.calls, clock)
         out.append(_row(f"{case.title}, threads: {threads}", ours, theirs, case.bars[threads - 1]))
+    return out
+
+
+def beside(rounds: int) -> list[str]:
+    """Training steps beside processes that take all of a processor each."""
+    out = []
+    use_threads(2)
+    for case in [case for case in CASES if case.key in ("mlp", "gpt")]:
+        runs = both(case)
+        for busy in (1, 2):
+            with busy_processes(busy):
+                ours, theirs = turns(runs, rounds, case.calls, time.perf_counter)
+            out.append(_row(f"{case.title}, busy processes beside: {busy}", ours, theirs, 1.0))
     return out
 
 
@@ -281,10 +307,12 @@ def peaks() -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", nargs="+", default=[case.key for case in CASES] + ["first", "memory"])
+    parser.add_argument("--only", nargs="+", default=[case.key for case in CASES] + ["busy", "first", "memory"])
     parser.add_argument("--write", action="store_true", help="into benchmarks/README.md")
     options = parser.parse_args()
     warnings.filterwarnings("error", "compile: ")
+    load = f"load of the machine before: {os.getloadavg()[0]:.1f}, of {os.cpu_count()} processors"
+    print(load)
     table = ["| what | Genesis, compiled | PyTorch | ratio | at most | |", "| --- | ---: | ---: | ---: | ---: | --- |"]
     for case in CASES:
         if case.key in options.only:
@@ -294,14 +322,14 @@ def main() -> None:
                 print(f"{case.title}: {reason}", file=sys.stderr)
                 continue
             print("\n".join(table[-2:]), flush=True)
-    for key, more in (("first", first_calls), ("memory", peaks)):
+    for key, more in (("busy", lambda: beside(options.rounds)), ("first", first_calls), ("memory", peaks)):
         if key in options.only:
             table += more()
             print("\n".join(table[-2:]), flush=True)
     if options.write:
         head = (
             f"`python benchmarks/compile.py --write`: steps of training, or what is said; medians of {options.rounds} "
-            "rounds in turn, time of the processors with one thread, of the clock with two."
+            f"rounds in turn, time of the processors with one thread, of the clock with two; {load}."
         )
         write_section("Compiled functions", head + "\n\n" + "\n".join(table))
 
