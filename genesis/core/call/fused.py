@@ -342,7 +342,7 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
             ):
                 return NotImplemented
             if active is not None:
-                return _in_trace(table.get(np.ndarray), indices, args, active)
+                return active.unwatched(partial(_in_trace, table.get(np.ndarray), indices, args, active))
         arrays = list(args)
         edges: list[Any] = []
         kind: Any = None

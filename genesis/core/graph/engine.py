@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -110,11 +111,13 @@ def run(
         _running[thread] = task
         if ACTIVE and tracer.get() is not None and task.is_ours():
             unwatched(task.loop)
+            if accumulate:
+                unwatched(partial(deliver, task.finished, create_graph))
         else:
             task.loop()
-        if accumulate:
-            deliver(task.finished, create_graph)
-        else:
+            if accumulate:
+                deliver(task.finished, create_graph)
+        if not accumulate:
             task.captured.update({node: g._shared() if held else g for node, g, held in task.finished})  # type: ignore[union-attr]
         for callback in task.at_end:
             callback()

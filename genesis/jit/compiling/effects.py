@@ -329,6 +329,7 @@ class Watch:
 
     def settle(self) -> None:
         """The function has returned: what it read of objects that it made itself is of no matter."""
+        sys.setprofile(None)
         for container, key, _ in self.changed():
             if key is None and id(container) in self._containers:
                 raise Conflict(*self._containers[id(container)][1:])

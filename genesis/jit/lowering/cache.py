@@ -28,6 +28,7 @@ from genesis.jit.passes import optimized
 from genesis.jit.program import Program
 from genesis.kernels.llvm import loops, native, objects
 
+_DECIDE = "arrays", "base", "core", "jit", "kernels", "ops"  # rooms: a program is traced already, with all of its steps
 _KINDS = ("arena", "outside", "result", "number", "constant", "host", "flag")
 
 
@@ -57,22 +58,22 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
 
 @functools.cache
 def version() -> str:
-    """A digest of what this package's files are: when they were changed, and how long they are."""
+    """A digest of what the files of this package are that decide how a program is computed: when they were changed, and
+    how long they are.
+    """
     folder = Path(genesis.__file__).parent
-    seen = [
-        f"{entry.path} {entry.stat().st_mtime_ns} {entry.stat().st_size}"
-        for entry in _files(folder)
-        if entry.name.endswith(".py")
-    ]
-    return objects.name_of(*sorted(seen))
+    files = [file for room in _DECIDE for file in _files(os.path.join(folder, room))]
+    seen = [(path, status.st_mtime_ns, status.st_size) for path, status in files]
+    return objects.name_of(repr(sorted(seen)))
 
 
-def _files(folder: Any) -> Iterator[os.DirEntry[str]]:
+def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The modules in a folder and those below, with what is known of them."""
     for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
+        if entry.name.endswith(".py"):
+            yield entry.path, entry.stat()
+        elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
             yield from _files(entry.path)
-        else:
-            yield entry
 
 
 # ---- files: the length of the JSON, the JSON, the bytes of constants

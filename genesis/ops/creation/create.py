@@ -121,6 +121,13 @@ def _fill_dtype(value: Any) -> Any:
     )  # fmt: skip
 
 
+def _of_one_value(value: Any, shape: tuple[int, ...], kind: Any) -> np.ndarray[Any, Any]:
+    """Zeros come from the system as they are, and cost something only where they are used."""
+    filler = in_dtype("full", value, kind)
+    is_zero = kind.kind in "fiub" and filler == 0 and not np.signbit(filler)
+    return np.zeros(shape, kind) if is_zero else np.full(shape, filler)
+
+
 @takes_out
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
@@ -131,10 +138,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _fill_dtype(value) if dtype is None else dtype
-    return finished(
-        new_filled("full", sizes((size,)), kind, device, lambda shape, k: np.full(shape, in_dtype("full", value, k))),
-        requires_grad,
-    )
+    return finished(new_filled("full", sizes((size,)), kind, device, partial(_of_one_value, value)), requires_grad)
 
 
 def full_like(
