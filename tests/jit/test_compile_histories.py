@@ -115,3 +115,79 @@ def test_a_statement_of_python_is_not_given_tensors_with_a_history_by_code_witho
             y = run(genesis.ones(3, 4))
         assert y.requires_grad
         assert genesis.equal(genesis.autograd.grad(y.sum(), w)[0], genesis.full((3, 4), 0.5))
+
+
+def test_what_comes_from_results_without_a_gradient_alone_is_not_computed():
+    """Found by fuzz_compile, seed 206935: zeros for them give NaN, times infinity."""
+    w, _ = _weights()
+    big = genesis.full((3, 4), 3e38)
+
+    def step(x):
+        return w + x, w * big * 10, (w * x).sum()
+
+    for run in (step, genesis.compile(step, fullgraph=True)):
+        for given in ((0,), (1,), (0, 2), (0, 1, 2), (2,)):
+            w.grad = None
+            results = run(genesis.ones(3, 4))
+            sum([results[i].sum() for i in given]).backward()
+            expected = sum([[1.0, float("inf"), 1.0][i] for i in given])
+            assert genesis.equal(w.grad, genesis.full((3, 4), expected)), given
+
+
+def test_gradients_meet_where_one_of_them_is_missing():
+    """Sums, parts that are joined, and products of which one side has no gradient."""
+    a, b = _weights()
+
+    def step(x):
+        shared = (a * x).tanh()
+        return shared * b, genesis.cat([shared, b])[1:], (shared @ b.t()).exp(), shared.chunk(2, 1)[1] - b[:, :2]
+
+    step_compiled = genesis.compile(step, fullgraph=True)
+    for mask in range(1, 16):
+        gradients = []
+        for run in (step, step_compiled):
+            results = run(genesis.ones(3, 4))
+            loss = sum([(y * y).sum() for i, y in enumerate(results) if mask >> i & 1])
+            gradients.append(genesis.autograd.grad(loss, (a, b), allow_unused=True))
+        for eager, ours in zip(*gradients, strict=True):
+            assert (eager is None) == (ours is None), mask
+            assert eager is None or genesis.allclose(eager, ours, rtol=1e-5, atol=1e-6), mask
+
+
+@pytest.mark.parametrize("of", ["argument", "captured tensor"])
+def test_a_history_that_is_written_into_a_tensor_of_the_outside_is_kept(of):
+    """Found by fuzz_compile, seed 200172: such functions run as they are."""
+    w, buffer = genesis.ones(3, requires_grad=True), genesis.zeros(3)
+
+    def step(x):
+        (x if of == "argument" else buffer).add_(w * 2)
+        return x.detach() * 1
+
+    run = genesis.compile(step)
+    with pytest.warns(UserWarning, match=f"what is written into a.* {of} has a history"):
+        for _ in range(2):
+            buffer = genesis.zeros(3)
+            run(genesis.ones(3))
+    buffer = genesis.zeros(3)
+    x = genesis.ones(3)
+    run(x)
+    written = x if of == "argument" else buffer
+    assert written.requires_grad
+    written.sum().backward()
+    assert genesis.equal(w.grad, genesis.full((3,), 2.0))
+
+
+def test_what_is_written_without_a_history_is_compiled():
+    w, buffer = genesis.ones(3, requires_grad=True), genesis.zeros(3)
+
+    def step(x):
+        y = w * x
+        buffer.add_(y.detach())
+        return y.sum()
+
+    run = genesis.compile(step, fullgraph=True)
+    for _ in range(3):
+        run(genesis.ones(3)).backward()
+    assert not buffer.requires_grad
+    assert genesis.equal(buffer, genesis.full((3,), 3.0))
+    assert genesis.equal(w.grad, genesis.full((3,), 3.0))

@@ -110,7 +110,7 @@ class Entry:
             self.step = Segments(program, decided, results) if decided.in_parts else Step(program)
         else:
             self.graph, self.step = lowered(traced)
-        self.flow = None if self.joint is None else Flow(self.joint, Step(self.joint.backward), original)
+        self.flow = None if self.joint is None else Flow(self.joint, original)
         self.renewals = 0
         self.call = self._written()
 

@@ -16,23 +16,30 @@ from genesis.core.functions.function import Function
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.modes import enable_grad, grad_mode
 from genesis.core.graph.node import Node, recorded
+from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
+from genesis.jit.compiling.absent import without
 from genesis.jit.compiling.joint import Joint
+from genesis.jit.lowering.step import Step
 
 
 class Flow:
     """What joins the forward of a compiled function with its backward."""
 
-    def __init__(self, joint: Joint, backward: Any, original: Any) -> None:
-        self.joint, self.backward, self.original = joint, backward, original
+    def __init__(self, joint: Joint, original: Any) -> None:
+        self.joint, self.original = joint, original
         self.lock = object_lock()  # a step has one piece of memory to work in
+        count = len(joint.outputs)
+        self.cotangents = joint.backward.arguments[len(joint.backward.arguments) - count :]
+        self.steps: dict[tuple[bool, ...], tuple[Step, list[int]]] = {}  # by which results have a gradient
+        if count == 1:  # there is no other way to call it; of several results some may never get one
+            self.steps[True,] = Step(joint.backward), list(joint.numbers)
         results = joint.forward.program.results
         aliases = dict(joint.forward.program.aliases)
         own = [i for i, r in enumerate(results) if isinstance(r, Var) and i not in aliases]
         position = {i: at for at, i in enumerate(own)}
         self.outputs = [position[i] for i in joint.outputs]
-        self.specs = [results[i].spec for i in joint.outputs]
         first = len([i for i in own if i < joint.forward.binding.structure_out.num_leaves + joint.decided.told])
         self.saved = [(kind, first + i if kind == "made" else i) for kind, i in joint.saved]
 
@@ -50,28 +57,46 @@ class Flow:
         outputs = Compiled.apply(call, *inputs)
         return outputs if outputs.__class__ is tuple else (outputs,)
 
+    def step(self, there: tuple[bool, ...]) -> tuple[Step, list[int]]:
+        """The backward where these of the results have a gradient, and which numbers of the forward it takes; compiled
+        when it is needed.
+        """
+        if there not in self.steps:
+            absent = [v for v, here in zip(self.cotangents, there, strict=True) if not here]
+            program = self.joint.backward
+            index = {v: i for (v, _), i in zip(program.numbers, self.joint.numbers, strict=True)}
+            program = without(program, self.cotangents, absent) if absent else program
+            try:
+                step = Step(program)
+            except Exception as error:
+                warn_user(f"compile: {program.name} is not compiled, it is run op by op: {error}")
+                step = Step(program, native=False)
+            self.steps[there] = step, [index[v] for v, _ in program.numbers]
+        return self.steps[there]
+
     def gradients(self, call: _Call, saved: Any, gs: tuple[Any, ...]) -> list[Any]:
         """The gradients of the inputs."""
-        arguments = self.joint.backward.arguments
-        cotangents = [
-            np.zeros(spec.shape, spec.dtype) if g is None else g._array for g, spec in zip(gs, self.specs, strict=True)
-        ]
-        arrays = [*[x._array for x in saved], *cotangents]
-        fitted = tuple([_fitted(array, v.spec) for array, v in zip(arrays, arguments, strict=True)])
-        numbers = tuple([call.numbers[i] for i in self.joint.numbers])
-        starts = list(zip(self.joint.forward.binding.streams, call.starts, strict=True))
+        joint, there = self.joint, tuple([g is not None for g in gs])
+        starts = list(zip(joint.forward.binding.streams, call.starts, strict=True))
         now = [generator._block for generator, _ in starts]
         with self.lock:
+            step, numbers = self.step(there)
+            arrays = [*[x._array for x in saved], *[g._array for g in gs if g is not None]]
+            fitted = tuple([_fitted(a, v.spec) for a, v in zip(arrays, step.program.arguments, strict=True)])
             try:
-                values = iter(self.backward.run(fitted, numbers, starts))
+                values = iter(step.run(fitted, tuple([call.numbers[i] for i in numbers]), starts))
             finally:
                 for (generator, _), block in zip(starts, now, strict=True):
                     generator._position(block)
-        gradients = [wrap(next(values)) if isinstance(r, Var) else r for r in self.joint.backward.results]
-        if None in gs:  # what depends on results without a gradient only has none
-            there = {i for i, g in enumerate(gs) if g is not None}
-            gradients = [x if there & of else None for x, of in zip(gradients, self.joint.reached, strict=True)]
-        return gradients
+        gradients = [wrap(next(values)) if isinstance(r, Var) else r for r in step.program.results]
+        return [self._or_zeros(i, g, there) for i, g in enumerate(gradients)] if None in gs else gradients
+
+    def _or_zeros(self, index: int, g: Any, there: tuple[bool, ...]) -> Any:
+        """None where no gradient goes to an input; zeros are made of nothing, and may go there nevertheless."""
+        if not any([there[i] for i in self.joint.reached[index]]):
+            return None
+        spec: Any = self.joint.backward.results[index]
+        return wrap(np.zeros(spec.spec.shape, spec.spec.dtype)) if g is None else g
 
     def recorded_gradients(self, call: _Call, gs: tuple[Any, ...]) -> Any:
         """The gradients of the inputs, with a history: the function itself is run again."""

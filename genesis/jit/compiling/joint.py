@@ -146,6 +146,7 @@ class JointTracer(Tracer):
 
     def finished(self, result: Any, arguments: list[Capture]) -> Any:
         self.hosts.settle()
+        self._refuse_histories(arguments)
         leaves, self.structure = tree_flatten(result)
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
@@ -158,6 +159,16 @@ class JointTracer(Tracer):
         told, self.hosts.tensors = self.hosts.tensors, []
         self.told = len(told)
         return [*leaves, *gradients, *told, *asked]
+
+    def _refuse_histories(self, arguments: list[Capture]) -> None:
+        """A tensor that the function was given, or captures, and has written something with a history into."""
+        given = [("an argument", a.tensor()) for a in arguments]
+        captured = [("a captured tensor", x) for x, before, _ in self.gradients.histories.values() if x._node is not before]  # fmt: skip
+        for what, x in (*given, *captured):
+            if x is not None and x._node is not None and not x._node.is_leaf:
+                text = f"what is written into {what} has a history, which would be that of the tensor then"
+                hint = "write under no_grad, or what is detached"
+                raise GraphError(message("compile", text, [("tensor", x._spec()), ("by", x._node.name())], hint))
 
     def _gradients(self, leaves: list[Any], arguments: list[Capture]) -> Sequence[Any]:
         """The gradients of what the results with a history come from."""

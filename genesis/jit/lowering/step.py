@@ -30,6 +30,7 @@ class Step:
     Args:
         phases: what `regions.phases` says, where it is known already
         kept: its data and the addresses of its functions, where these are known (`cache` keeps them)
+        native: whether to compile it, where that can be done
 
     Attributes:
         takes: the variables that `run` is given arrays for, in order: arguments, captured tensors, and the ``.grad`` of
@@ -50,6 +51,7 @@ class Step:
         program: Program,
         phases: Sequence[Phase] | None = None,
         kept: tuple[Compiled, dict[str, int]] | None = None,
+        native: bool = True,
     ) -> None:
         self.program, self._phases = program, phases
         for var in (*program.outside, *[v for call in program.calls for v in call.outs]):
@@ -70,7 +72,7 @@ class Step:
             ],
         )
         self.compiled: Compiled | None = None
-        if loops.available():
+        if native and loops.available():
             self.compiled, functions = kept or (self._compiled(), None)
             constants = [(var.spec, array) for var, array in program.constants]
             self._runner: Any = Runner(self.compiled, constants, functions)
