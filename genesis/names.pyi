@@ -258,7 +258,7 @@ def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., 
     >>> genesis.any(genesis.tensor([False, True]))
     tensor(True)
     """
-def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
     Raises:
@@ -1362,14 +1362,14 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     >>> genesis.einsum("ij,j->i", genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
-def empty(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def empty(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of whatever the memory holds, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.empty(2, 3).shape
     genesis.Size([2, 3])
     """
-def empty_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def empty_like(input: Tensor, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of whatever the memory holds, in the shape, dtype and place of ``input``."""
 def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
     """A tensor of whatever the memory holds, whose dimensions lie in memory in the given order.
@@ -1479,7 +1479,7 @@ def expm1(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.expm1(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.7183])
     """
-def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Ones on the diagonal of an ``n`` by ``m`` matrix of zeros.
 
     >>> import genesis
@@ -1639,14 +1639,14 @@ def frombuffer(buffer: Any, *, dtype: Any, count: builtins.int = ..., offset: bu
     >>> genesis.frombuffer(bytearray(8), dtype=genesis.int32)
     tensor([0, 0], dtype=genesis.int32)
     """
-def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
 
     >>> import genesis
     >>> genesis.full((2,), 7)
     tensor([7, 7])
     """
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """A tensor of one value in the shape, dtype and place of ``input``.
 
     >>> import genesis
@@ -2250,7 +2250,7 @@ def lgamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.lgamma(genesis.tensor([1., 4.]))
     tensor([0.0000, 1.7918])
     """
-def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
 
     >>> import genesis
@@ -2420,7 +2420,7 @@ def logit(input: Tensor, eps: builtins.float | None = ..., *, out: Tensor | None
 
     With ``eps`` the elements are cut off at eps and 1 - eps first.
     """
-def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, evenly spaced in the exponent.
 
     >>> import genesis
@@ -2972,14 +2972,14 @@ def numel(input: Tensor) -> builtins.int:
     >>> genesis.numel(genesis.zeros(2, 3))
     6
     """
-def ones(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def ones(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of ones, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.ones(2, 3).shape
     genesis.Size([2, 3])
     """
-def ones_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def ones_like(input: Tensor, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of ones, in the shape, dtype and place of ``input``."""
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """`linalg.householder_product`.
@@ -3200,16 +3200,16 @@ def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.rad2deg(genesis.tensor([0., 1.]))
     tensor([ 0.0000, 57.2958])
     """
-def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def rand(*shape: Any, size: Any = ..., generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Uniform numbers in [0, 1); of complex numbers both parts.
 
     >>> import genesis
     >>> genesis.rand(2, 3).shape
     genesis.Size([2, 3])
     """
-def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """`rand` in the shape, dtype and place of ``input``."""
-def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Raises:
@@ -3220,25 +3220,25 @@ def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ...,
     >>> int(x.min()), int(x.max())
     (3, 4)
     """
-def randint_like(input: Tensor, low: Any, high: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def randint_like(input: Tensor, low: Any, high: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
-def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
+def randn(*shape: Any, size: Any = ..., generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Standard normal numbers; of complex ones each part has the variance 1/2.
 
     >>> import genesis
     >>> genesis.randn(2, 3).shape
     genesis.Size([2, 3])
     """
-def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """`randn` in the shape, dtype and place of ``input``."""
-def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., out: Tensor | None = ...) -> Tensor:
+def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ..., out: Tensor | None = ...) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
     >>> import genesis
     >>> genesis.randperm(4).sort().values
     tensor([0, 1, 2, 3])
     """
-def range(start: Any = ..., end: Any = ..., step: Any = ..., *, out: Tensor | None = ..., **options: Any) -> Tensor:
+def range(start: Any = ..., end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Numbers from ``start`` (0) up to and including ``end`` in steps, in the default dtype; `arange` leaves ``end`` out.
 
     >>> import genesis
@@ -3443,7 +3443,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = ...) -> Tensor:
     >>> genesis.rsub(genesis.tensor([1., 2.]), 5)
     tensor([4., 3.])
     """
-def scalar_tensor(s: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """A 0-d tensor in the default dtype unless given.
 
     >>> import genesis
@@ -3962,7 +3962,7 @@ def tanh_gradient(input: Tensor, other: Tensor | builtins.complex, *, out: Tenso
     >>> genesis.ops.pointwise.elementwise.tanh_gradient(genesis.tensor([1., 1.]), genesis.tensor([0., 1.]))
     tensor([1., 0.])
     """
-def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., pin_memory: builtins.bool = ...) -> Tensor:
     """A tensor holding a copy of ``data``: numbers, nested sequences, NumPy arrays, other tensors.
 
     Python floats take the default dtype, integers int64; arrays keep their dtype. Integer literals that are to
@@ -4087,7 +4087,7 @@ def tril(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ..
     tensor([[1., 0.],
             [1., 1.]])
     """
-def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
+def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor:
     """Row and column indices of a lower triangle.
 
     >>> import genesis
@@ -4103,7 +4103,7 @@ def triu(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ..
     tensor([[1., 1.],
             [0., 1.]])
     """
-def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
+def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ..., layout: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor:
     """Row and column indices of an upper triangle."""
 def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
@@ -4324,13 +4324,13 @@ def xlogy(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.xlogy(genesis.tensor([0., 2.]), genesis.tensor([0., 1.]))
     tensor([0., 0.])
     """
-def zeros(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def zeros(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of zeros, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.zeros(2, 3).shape
     genesis.Size([2, 3])
     """
-def zeros_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+def zeros_like(input: Tensor, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of zeros, in the shape, dtype and place of ``input``."""
 enable_autocast: Any

@@ -2524,17 +2524,17 @@ class Methods:
         """In-place form of `neg`: writes the result into this tensor and returns it."""
     def new(self, *args: Any, device: Any = ...) -> Tensor:
         """A tensor of this one's dtype, of sizes or of data."""
-    def new_empty(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    def new_empty(self, *shape: Any, size: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of whatever the memory holds, in this one's dtype and place."""
     def new_empty_strided(self, size: Any, stride: Any, **options: Any) -> Tensor:
         """`new_empty` with chosen steps in memory."""
-    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
         """A tensor of one value, in this one's dtype and place."""
-    def new_ones(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    def new_ones(self, *shape: Any, size: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of ones, in this one's dtype and place."""
-    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
         """`tensor` in this one's dtype and place."""
-    def new_zeros(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    def new_zeros(self, *shape: Any, size: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of zeros, in this one's dtype and place."""
     def nextafter(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """The next number after $x$ towards $y$.

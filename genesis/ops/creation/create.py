@@ -17,6 +17,7 @@ from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
 from genesis.base.narrow import NARROW, converted
 from genesis.core.call.recording import made_inside
+from genesis.core.call.creating import creates, expect_plain, pinned
 from genesis.core.call.out import takes_out, write_out
 from genesis.core.call.refusal import expect_tensor, explain_all, refuse_call
 from genesis.core.graph.modes import ACTIVE, LEVELS
@@ -64,30 +65,42 @@ def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, device: Any, m
 
 def _maker(name: str, make: Any, what: str) -> Any:
     def create(
-        *size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
-    ) -> Tensor:
+        *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False,
+    ) -> Tensor:  # fmt: skip
+        if layout is not None or pin_memory:
+            expect_plain(name, layout, pin_memory)
+            if pin_memory:
+                return pinned(create(*shape, size=size, out=out, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
+        if size is not None:
+            shape = (*shape, size)
         if out is dtype is device is None and not (requires_grad or ACTIVE or LEVELS):  # as it is mostly called
-            shape = size[0] if len(size) == 1 and size[0].__class__ is tuple else size
-            if {n.__class__ for n in shape} == {int} and default_device() is CPU:
+            plain = shape[0] if len(shape) == 1 and shape[0].__class__ is tuple else shape
+            if {n.__class__ for n in plain} == {int} and default_device() is CPU:
                 try:
-                    return wrap(make(shape, dtypes.get_default_dtype().np))
+                    return wrap(make(plain, dtypes.get_default_dtype().np))
                 except (ValueError, MemoryError):  # explained below
                     pass
         try:
             if out is not None:
-                return write_out(name, wrap(new_filled(name, sizes(size), out._array.dtype, out.device, make)), out)
-            return finished(new_filled(name, sizes(size), dtype, device, make), requires_grad)
+                return write_out(name, wrap(new_filled(name, sizes(shape), out._array.dtype, out.device, make)), out)
+            return finished(new_filled(name, sizes(shape), dtype, device, make), requires_grad)
         except Exception as error:
             refuse_call(
                 create,
-                {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad},
+                {"size": shape, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad},
                 error,
             )
             raise
 
     def create_like(
-        input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None
-    ) -> Tensor:
+        input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+        requires_grad: bool = False, memory_format: Any = None,
+    ) -> Tensor:  # fmt: skip
+        if layout is not None or pin_memory:
+            expect_plain(name + "_like", layout, pin_memory)
+            if pin_memory:
+                return pinned(create_like(input, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
         try:
             kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
             return finished(new_filled(name + "_like", tuple(input._array.shape), kind, device, make), requires_grad)
@@ -97,9 +110,18 @@ def _maker(name: str, make: Any, what: str) -> Any:
             )
             raise
 
-    def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    def new(
+        self: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+        requires_grad: bool = False,
+    ) -> Tensor:  # fmt: skip
+        if layout is not None or pin_memory:
+            expect_plain("new_" + name, layout, pin_memory)
+            if pin_memory:
+                return pinned(new(self, *shape, size=size, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
+        if size is not None:
+            shape = (*shape, size)
         kind, device = self._array.dtype if dtype is None else dtype, self.device if device is None else device
-        return finished(new_filled("new_" + name, sizes(size), kind, device, make), requires_grad)
+        return finished(new_filled("new_" + name, sizes(shape), kind, device, make), requires_grad)
 
     example = f">>> import genesis\n>>> genesis.{name}(2, 3).shape\ngenesis.Size([2, 3])\n"
     create.__doc__ = f"A tensor of {what}, in the default dtype unless given.\n\n{example}"
@@ -128,7 +150,7 @@ def _of_one_value(value: Any, shape: tuple[int, ...], kind: Any) -> np.ndarray[A
     return np.zeros(shape, kind) if is_zero else np.full(shape, filler)
 
 
-@takes_out
+@creates
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
 
@@ -141,6 +163,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     return finished(new_filled("full", sizes((size,)), kind, device, partial(_of_one_value, value)), requires_grad)
 
 
+@creates(out=False)
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -160,6 +183,7 @@ def full_like(
     return full(tuple(input._array.shape), fill_value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
+@creates(out=False)
 def _new_full(
     self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -171,6 +195,7 @@ def _new_full(
 Tensor.new_full = _new_full
 
 
+@creates(out=False)
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor in the default dtype unless given.
 

@@ -14,7 +14,7 @@ from genesis.base import dtypes
 from genesis.base.device import CPU, META, as_device, default_device, require_available
 from genesis.base.errors import ShapeError, message
 from genesis.base.narrow import restrided
-from genesis.core.call.out import takes_out
+from genesis.core.call.creating import creates
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.create import finished, new_filled
@@ -64,8 +64,16 @@ def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
     return empty_strided(shape, steps, **options)
 
 
-@takes_out
-def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:  # noqa: A001
+@creates
+def range(  # noqa: A001
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Numbers from ``start`` (0) up to and including ``end`` in steps, in the default dtype; `arange` leaves ``end`` out.
 
     >>> import genesis
@@ -75,8 +83,10 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Ten
     if end is None:
         start, end = 0, start
     count = math.floor((end - start) / step) + 1
-    options.setdefault("dtype", dtypes.get_default_dtype())
-    return (arange(count, dtype=dtypes.float64) * step + start).to(**options)
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    return (
+        (arange(count, dtype=dtypes.float64) * step + start).to(dtype=kind, device=device).requires_grad_(requires_grad)
+    )
 
 
 explain_all(globals(), "empty_permuted", "empty_strided", "range")

@@ -11,6 +11,7 @@ from genesis.base import dtypes
 from genesis.base.device import CPU, as_device, default_device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.base.quiet import unnamed
+from genesis.core.call.creating import creates, expect_plain, pinned
 from genesis.core.call.refusal import explain_all, refuse_call
 from genesis.core.graph.modes import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
@@ -24,7 +25,9 @@ def _array_of(data: list[Any], dtype: Any) -> Any:
     return np.array(data, dtype)
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A tensor holding a copy of ``data``: numbers, nested sequences, NumPy arrays, other tensors.
 
     Python floats take the default dtype, integers int64; arrays keep their dtype. Integer literals that are to
@@ -41,6 +44,9 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     >>> genesis.tensor([1, 2, 3], requires_grad=True)
     tensor([1., 2., 3.], requires_grad=True)
     """
+    if pin_memory:
+        expect_plain("tensor", None, pin_memory)
+        return pinned(tensor(data, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
     if data.__class__ is list and dtype is device is None and not (requires_grad or ACTIVE or LEVELS):
         kinds = {x.__class__ for x in data}  # most are lists of floats or of integers
         if (kinds == {float} or kinds == {int}) and default_device() is CPU:
@@ -145,6 +151,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return finished(np.frombuffer(buffer, dtypes.as_np(dtype), count, offset), requires_grad)
 
 
+@creates(out=False)
 def _new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

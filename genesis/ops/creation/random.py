@@ -13,6 +13,7 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, ShapeError, message
+from genesis.core.call.creating import creates
 from genesis.core.call.out import takes_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, drawn, random
@@ -95,33 +96,37 @@ def _draw(
     )
 
 
-@takes_out
+@creates
 def rand(
-    *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+    *shape: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1); of complex numbers both parts.
 
     >>> import genesis
     >>> genesis.rand(2, 3).shape
     genesis.Size([2, 3])
     """
-    return _draw("rand", "uniform", sizes(size), dtype, device, requires_grad, generator)
+    shape = shape if size is None else (*shape, size)
+    return _draw("rand", "uniform", sizes(shape), dtype, device, requires_grad, generator)
 
 
-@takes_out
+@creates
 def randn(
-    *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+    *shape: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """Standard normal numbers; of complex ones each part has the variance 1/2.
 
     >>> import genesis
     >>> genesis.randn(2, 3).shape
     genesis.Size([2, 3])
     """
-    return _draw("randn", "normal", sizes(size), dtype, device, requires_grad, generator)
+    shape = shape if size is None else (*shape, size)
+    return _draw("randn", "normal", sizes(shape), dtype, device, requires_grad, generator)
 
 
-@takes_out
+@creates
 def randint(
     low: Any,
     high: Any = None,
@@ -159,7 +164,7 @@ def randint(
     return finished(array, requires_grad)
 
 
-@takes_out
+@creates
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
@@ -194,12 +199,13 @@ def _like(call: Any) -> Any:
 
     create_like.__name__ = call.__name__ + "_like"
     create_like.__doc__ = f"`{call.__name__}` in the shape, dtype and place of ``input``."
-    return create_like
+    return creates(create_like, out=False)
 
 
 rand_like, randn_like = _like(rand), _like(randn)
 
 
+@creates(out=False)
 def randint_like(
     input: Tensor,
     low: Any,

@@ -9,14 +9,14 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
-from genesis.core.call.out import takes_out
+from genesis.core.call.creating import creates
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.construct import in_dtype
 from genesis.ops.creation.create import finished, new_filled
 
 
-@takes_out
+@creates
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -52,7 +52,7 @@ def arange(
     return finished(new_filled("arange", (int(count),), kind, device, make), requires_grad)
 
 
-@takes_out
+@creates
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -76,7 +76,7 @@ def linspace(
     )
 
 
-@takes_out
+@creates
 def logspace(
     start: Any,
     end: Any,
@@ -97,7 +97,7 @@ def logspace(
     return finished(new_filled("logspace", (int(steps),), dtype, device, make), requires_grad)
 
 
-@takes_out
+@creates
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of an ``n`` by ``m`` matrix of zeros.
 

@@ -14,6 +14,7 @@ from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, mes
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.call.kinds import as_it_is, case, composite, fails, normalize_dim, primitive, view
+from genesis.core.call.creating import creates
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -275,6 +276,7 @@ def _indices(arrays: Any, dtype: Any, device: Any) -> Tensor:
     return out if dtype is None and device is None else out.to(dtype=dtype, device=device)
 
 
+@creates(out=False)
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column indices of a lower triangle.
 
@@ -286,6 +288,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     return _indices(np.tril_indices(row, offset, col), dtype, device)
 
 
+@creates(out=False)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column indices of an upper triangle."""
     return _indices(np.triu_indices(row, offset, col), dtype, device)
