@@ -175,6 +175,7 @@ def test_bags_agree(mode):
         for offsets in ([0, 3, 5], [0, 0, 2], [0, 7], [0]):
             agree("embedding_bag", flat, weight, np.array(offsets), **options)
             agree("embedding_bag", flat, weight, np.array([*offsets, 7]), **options, include_last_offset=True)
+            agree("embedding_bag", flat[:0], weight, np.zeros(0, np.int64), mode=options["mode"])
     if mode == "sum":
         torch = pytest.importorskip("torch")
         factors, results = real(7), []

@@ -31,7 +31,7 @@ def _bags(input: Tensor, offsets: Tensor | None, last: bool) -> tuple[Any, Any] 
         text = "input (B, n), or input (N,) and offsets (B,), are needed"
         raise ArgumentValueError(message(NAME, text, [("input", input._spec())]))
     starts = [int(n) for n in offsets.tolist()]
-    ends = starts[1:] if last else [*starts[1:], input.shape[0]]
+    ends = starts[1:] if last else [*starts[1:], input.shape[0]][: len(starts)]
     starts = starts[: len(ends)]
     if (starts and starts[0] != 0) or any([b < a for a, b in zip(starts, ends, strict=True)]) or (
         ends and ends[-1] > input.shape[0]
