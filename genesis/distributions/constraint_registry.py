@@ -33,9 +33,6 @@ class ConstraintRegistry:
         """
         if factory is None:
             return lambda f: self.register(constraint, f)
-        if isinstance(constraint, c._Simple):
-            self._factories[constraint.name] = factory
-            return factory
         kind = type(constraint) if isinstance(constraint, c.Constraint) else constraint
         if not isinstance(kind, type) or not issubclass(kind, c.Constraint):
             raise ArgumentError(message("register", f"expected a constraint or a class of them, got {constraint!r}"))
@@ -43,7 +40,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> t.Transform:
-        key = constraint.name if isinstance(constraint, c._Simple) else type(constraint)
+        key = type(constraint)
         if key not in self._factories:
             raise NotImplementedError(f"no transform to {constraint!r} is registered")
         return self._factories[key](constraint)

@@ -28,21 +28,6 @@ class Constraint:
         return type(self).__name__.lstrip("_").lower() + "()"
 
 
-class _Simple(Constraint):
-    """A set given by a function."""
-
-    def __init__(
-        self, name: str, holds: Callable[[Tensor], Tensor], event_dim: int = 0, discrete: bool = False
-    ) -> None:
-        self.name, self.holds, self.event_dim, self.is_discrete = name, holds, event_dim, discrete
-
-    def check(self, value: Tensor) -> Tensor:
-        return self.holds(value)
-
-    def __repr__(self) -> str:
-        return self.name
-
-
 class _Dependent(Constraint):
     """A set that depends on parameters: nothing can be checked without them."""
 
@@ -78,18 +63,22 @@ def dependent_property(fn: Any = None, *, is_discrete: bool = False, event_dim: 
 class _Bounded(Constraint):
     """Sets with bounds; ``repr`` shows them."""
 
-    def __init__(self, *bounds: Any) -> None:
-        self.lower_bound, self.upper_bound = (*bounds, None)[:2] if self.below is None else (None, bounds[0])
-
-    below: Any = None
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
     def __repr__(self) -> str:
-        ends = [
-            f"{k}={v}"
-            for k, v in (("lower_bound", self.lower_bound), ("upper_bound", self.upper_bound))
-            if v is not None
-        ]
-        return f"{type(self).__name__.lstrip('_')}({', '.join(ends)})"
+        ends = ", ".join(f"{name}={bound}" for name, bound in vars(self).items())
+        return f"{type(self).__name__.lstrip('_')}({ends})"
+
+
+class _From(_Bounded):
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+
+
+class _Below(_Bounded):
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
 
 
 class _Interval(_Bounded):
@@ -109,31 +98,29 @@ class _IntegerInterval(_Bounded):
         return (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
 
 
-class _GreaterThan(_Bounded):
+class _GreaterThan(_From):
     def check(self, value: Tensor) -> Tensor:
         return value > self.lower_bound
 
 
-class _GreaterThanEq(_Bounded):
+class _GreaterThanEq(_From):
     def check(self, value: Tensor) -> Tensor:
         return value >= self.lower_bound
 
 
-class _IntegerGreaterThan(_Bounded):
+class _IntegerGreaterThan(_From):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
-class _LessThan(_Bounded):
-    below = True
-
+class _LessThan(_Below):
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
-class _IntegerLessThan(_LessThan):
+class _IntegerLessThan(_Below):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
@@ -208,6 +195,12 @@ class _Stack(_Pieces):
         return g.stack([c.check(v) for c, v in zip(self.cseq, value.unbind(self.dim), strict=True)], self.dim)
 
 
+def _set_of(name: str, holds: Callable[[Tensor], Tensor], event_dim: int = 0, discrete: bool = False) -> Any:
+    """The class of a set without parameters, named as PyTorch's, which programs derive from."""
+    check = {"check": staticmethod(holds), "event_dim": event_dim, "is_discrete": discrete}
+    return type(name, (Constraint,), {**check, "__module__": __name__, "__repr__": lambda self: f"{name[1:]}()"})
+
+
 def _symmetric(x: Tensor) -> Tensor:
     square = x.shape[-1] == x.shape[-2]
     if not square:
@@ -241,22 +234,34 @@ def _on_simplex(x: Tensor) -> Tensor:
     return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
 
 
+_Boolean = _set_of("_Boolean", lambda x: (x == 0) | (x == 1), discrete=True)
+_OneHot = _set_of("_OneHot", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), 1, True)
+_Real = _set_of("_Real", lambda x: x == x)
+_Simplex = _set_of("_Simplex", _on_simplex, 1)
+_LowerTriangular = _set_of("_LowerTriangular", _lower, 2)
+_LowerCholesky = _set_of("_LowerCholesky", _lower_positive, 2)
+_CorrCholesky = _set_of("_CorrCholesky", _correlation, 2)
+_Square = _set_of("_Square", lambda x: x.new_ones(x.shape[:-2], dtype=g.bool) & (x.shape[-1] == x.shape[-2]), 2)
+_Symmetric = _set_of("_Symmetric", _symmetric, 2)
+_PositiveSemidefinite = _set_of("_PositiveSemidefinite", _semidefinite, 2)
+_PositiveDefinite = _set_of("_PositiveDefinite", _definite, 2)
+
 dependent = _Dependent()
-boolean = _Simple("Boolean()", lambda x: (x == 0) | (x == 1), discrete=True)
-one_hot = _Simple("OneHot()", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), 1, True)
-real = _Simple("Real()", lambda x: x == x)
+boolean = _Boolean()
+one_hot = _OneHot()
+real = _Real()
 real_vector = _IndependentConstraint(real, 1)
 positive, nonnegative = _GreaterThan(0.0), _GreaterThanEq(0.0)
 nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
 unit_interval = _Interval(0.0, 1.0)
-simplex = _Simple("Simplex()", _on_simplex, 1)
-lower_triangular = _Simple("LowerTriangular()", _lower, 2)
-lower_cholesky = _Simple("LowerCholesky()", _lower_positive, 2)
-corr_cholesky = _Simple("CorrCholesky()", _correlation, 2)
-square = _Simple("Square()", lambda x: x.new_ones(x.shape[:-2], dtype=g.bool) & (x.shape[-1] == x.shape[-2]), 2)
-symmetric = _Simple("Symmetric()", _symmetric, 2)
-positive_semidefinite = _Simple("PositiveSemidefinite()", _semidefinite, 2)
-positive_definite = _Simple("PositiveDefinite()", _definite, 2)
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
 interval, half_open_interval, integer_interval = _Interval, _HalfOpenInterval, _IntegerInterval
 greater_than, greater_than_eq, less_than = _GreaterThan, _GreaterThanEq, _LessThan
 multinomial, independent, cat, stack = _Multinomial, _IndependentConstraint, _Cat, _Stack

@@ -13,9 +13,14 @@ from types import ModuleType
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, MissingImport, message
+from genesis.pytorch.libraries import of_a_library
 from genesis.pytorch.modules import find, has_module
 from genesis.pytorch.names import exists, names
 from genesis.pytorch.reasons import why_absent
+from genesis.pytorch.stand_ins.common import absent
+
+# as in ``optim.__dict__[name]``
+_LISTED = ("torch.distributions", "torch.nn", "torch.optim")
 
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
@@ -31,16 +36,28 @@ class TorchModule(ModuleType):
         try:
             value = find(self.__name__, name)
         except AttributeError as error:
-            if _imports(sys._getframe(1)) and exists(self.__name__, name):
+            importer = sys._getframe(1)
+            if not _imports(importer):
+                raise
+            if of_a_library(importer):
+                return absent(f"{self.__name__}.{name}", why_absent(f"{self.__name__}.{name}"))
+            if exists(self.__name__, name):
                 raise MissingImport(str(error)) from None  # Python would say less
             raise
-        setattr(self, name, value)
+        if self.__name__ != "torch.ops":  # programs declare and remove operations
+            setattr(self, name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, TorchModule) and not isinstance(find(self.__name__, name), ModuleType):
+        if isinstance(value, TorchModule) and self._has_function(name):
             return  # ``import torch.nn.utils.weight_norm`` leaves the function of that name where it is
         super().__setattr__(name, value)
+
+    def _has_function(self, name: str) -> bool:
+        try:
+            return not isinstance(find(self.__name__, name), ModuleType)
+        except AttributeError:
+            return False
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__getattr__("__all__")})
@@ -55,6 +72,17 @@ def _imports(frame: Any) -> bool:
     return 0 <= at < len(code) and code[at] == _IMPORT_FROM
 
 
+def _importer() -> tuple[Any, bool]:
+    """The frame whose ``import`` looks for a module, behind those of Python's own machinery; and whether it is a
+    ``from ... import name``, which may mean a module of that name.
+    """
+    frame, named = sys._getframe(2), False
+    while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        named = named or frame.f_code.co_name == "_handle_fromlist"
+        frame = frame.f_back
+    return frame, named
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds ``torch`` and what is in it."""
 
@@ -64,14 +92,21 @@ class _Finder(MetaPathFinder, Loader):
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
         if not has_module(fullname):
-            raise MissingImport(f"{fullname} is not in Genesis: {why_absent(fullname)}")
+            importer, named = _importer()
+            if not of_a_library(importer):
+                raise MissingImport(f"{fullname} is not in Genesis: {why_absent(fullname)}")
+            if named:
+                return None  # the name is asked for next
         return ModuleSpec(fullname, self, origin="genesis", is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return TorchModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: attributes are found when they are asked for."""
+        """Attributes are found when they are asked for, but for modules that programs look through with ``vars``."""
+        if module.__name__.startswith(_LISTED):
+            for name in module.__all__:
+                getattr(module, name)
 
 
 _finder = _Finder()

@@ -30,6 +30,10 @@ class Future:
         self._ready, self._result, self._error = threading.Event(), None, None
         self._lock, self._callbacks = threading.Lock(), []  # type: ignore[var-annotated]
 
+    def __class_getitem__(cls, kind: Any) -> type:
+        """``Future[Tensor]`` in annotations: the class."""
+        return cls
+
     def done(self) -> bool:
         """Whether there is a result or an exception."""
         return self._ready.is_set()

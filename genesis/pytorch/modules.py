@@ -16,7 +16,7 @@ from genesis.base.errors import MissingName, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import house, is_module, names
 from genesis.pytorch.reasons import why_absent
-from genesis.pytorch.stand_ins import STAND_INS
+from genesis.pytorch.stand_ins import STAND_INS, operations
 from genesis.pytorch.stand_ins.common import absent
 
 # the longest beginning of the dotted name counts; names are looked for in these modules, in this order
@@ -113,6 +113,10 @@ def find(module: str, name: str) -> Any:
         return value
     if module == "torch.Tensor":
         return getattr(Tensor, name)
+    if module == "torch" == name:
+        return importlib.import_module("torch")  # as libraries write by mistake, torch.torch.Tensor
+    if module == "torch.ops" and (declared := operations.declared(name)) is not None:
+        return declared
     if not name.startswith("_") and name in names().get(
         module, ()
     ):  # before modules: some functions are called as theirs

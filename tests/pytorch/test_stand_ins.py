@@ -214,7 +214,7 @@ def test_what_programs_ask_about_where_they_run(torch):
     assert torch.FloatTensor([1, 2], device="cpu").dtype is torch.float32
     assert torch.LongTensor(2, device="meta").device.type == "meta"
     for code, words in {
-        "torch.ops.aten": "no dispatcher",
+        "torch.ops.prims": "no dispatcher",
         "torch.utils.collect_env": "genesis doctor",
         "torch.xpu.Stream": "no GPU",
     }.items():

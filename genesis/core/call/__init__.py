@@ -12,4 +12,5 @@
 `casts`      arguments under autocast                      `overrides`  users' functions instead of ops
 `refusal`    errors that name the call                     `layer_writes`  writes of batched and dual values
 `out`        results in memory that is there             `older`      factors in front of the operands
+`creating`   keywords of what makes tensors
 """

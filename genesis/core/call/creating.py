@@ -41,7 +41,13 @@ def creates(function: Callable[..., Any] | None = None, *, out: bool = True) -> 
     if function is None:
         return functools.partial(creates, out=out)
     name = function.__name__
-    scope: dict[str, Any] = {"_make": function, "_expect": expect_plain, "_pinned": pinned, "_write": write_out, "_name": name}
+    scope: dict[str, Any] = {
+        "_make": function,
+        "_expect": expect_plain,
+        "_pinned": pinned,
+        "_write": write_out,
+        "_name": name,
+    }
 
     def source() -> str:
         parameters = list(inspect.signature(compiled(function)).parameters.values())

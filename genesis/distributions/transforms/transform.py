@@ -43,7 +43,7 @@ class Transform:
     def inv(self) -> Transform:
         """The inverse."""
         if self._backward is None:
-            self._backward = _Inverse(self)
+            self._backward = _InverseTransform(self)
         return self._backward  # type: ignore[no-any-return]
 
     @property
@@ -105,7 +105,7 @@ class Transform:
         return type(self).__name__ + "()"
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
         self._inv = transform
@@ -135,7 +135,7 @@ class _Inverse(Transform):
         return self._inv.forward_shape(shape)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Inverse) and self._inv == other._inv
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
 
     __hash__ = object.__hash__
 

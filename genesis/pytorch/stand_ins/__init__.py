@@ -1,12 +1,37 @@
 """Values that stand for names of PyTorch which have no counterpart: switches without an effect, answers of a machine without
 a GPU, compilers that leave functions as they are.
 
-`top` `losses` `numbers` of ``torch`` itself    `devices` GPUs, backends    `submodules` compilers and smaller modules    `precision` mixed precision    `rooms` inner modules    `common` what they share
+`top` `losses` `numbers` of ``torch`` itself    `devices` GPUs, backends    `submodules` compilers and smaller modules    `precision` mixed precision    `rooms` inner modules    `inner` the compiled core    `operations` torch.ops    `common` what they share
 """
 
 from __future__ import annotations
 
-from genesis.pytorch.stand_ins import devices, losses, numbers, precision, rooms, submodules, tools, top, training
+from genesis.pytorch.stand_ins import (
+    devices,
+    inner,
+    losses,
+    numbers,
+    operations,
+    precision,
+    rooms,
+    submodules,
+    tools,
+    top,
+    training,
+)
 from genesis.pytorch.stand_ins.common import STAND_INS
 
-__all__ = ["STAND_INS", "devices", "losses", "numbers", "precision", "rooms", "submodules", "tools", "top", "training"]
+__all__ = [
+    "STAND_INS",
+    "devices",
+    "inner",
+    "losses",
+    "numbers",
+    "operations",
+    "precision",
+    "rooms",
+    "submodules",
+    "tools",
+    "top",
+    "training",
+]

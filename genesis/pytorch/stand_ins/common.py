@@ -60,6 +60,9 @@ class Absent(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(message(cls.__qualname__, cls.reason))
 
+    def __getitem__(cls, kind: Any) -> Absent:
+        return cls  # in annotations
+
     def __getattr__(cls, name: str) -> Any:
         raise MissingName(f"{cls.__qualname__}.{name} is not in Genesis: {cls.reason}")
 

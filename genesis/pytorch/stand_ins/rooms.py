@@ -16,7 +16,7 @@ from genesis import nn
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import conv, dropout, init, loss, norm, pooling, transformer
 from genesis.pytorch.names import VERSION
-from genesis.pytorch.stand_ins.common import Values, from_module, nothing, values
+from genesis.pytorch.stand_ins.common import Values, as_it_is, from_module, nothing, values
 
 
 class TorchVersion(str):
@@ -312,6 +312,15 @@ def _of_distributions() -> Values:
     }  # fmt: skip
 
 
+@values("torch.distributions.constraints")
+def _constraints() -> Values:
+    room = importlib.import_module("genesis.distributions.constraints")
+    sets = {name: kind for name, kind in vars(room).items() if isinstance(kind, type)}
+    return {name: kind for name, kind in sets.items() if name.startswith("_") and issubclass(kind, room.Constraint)}
+
+
+values("torch.distributions.transforms")(from_module("genesis.distributions.transforms.transform", "_InverseTransform"))
+
 # ---- modules with an underscore
 
 
@@ -327,12 +336,13 @@ values("torch._utils")(
         "_unflatten_dense_tensors": _unflattened,
     }
 )
-values("torch._C")(lambda: {"_LinAlgError": importlib.import_module("genesis.base.errors").LinAlgError})
 values("torch._tensor")(lambda: {"Tensor": Tensor})
 values("torch._jit_internal", "torch.jit")(lambda: {"Final": typing.Final})
 values("torch._dynamo")(
     lambda: {**{name: getattr(genesis.compiler, name) for name in ("disable", "is_compiling", "reset")},
-             "optimize": lambda *args, **options: genesis.compile, "mark_dynamic": nothing, "graph_break": nothing}
+             "optimize": lambda *args, **options: genesis.compile, "graph_break": nothing,
+             **dict.fromkeys(("mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic"), nothing),
+             **dict.fromkeys(("allow_in_graph", "assume_constant_result", "disallow_in_graph"), as_it_is)}
 )  # fmt: skip
 values("torch.utils.data._utils.collate")(from_module("genesis.data", "default_collate", "default_convert"))
 

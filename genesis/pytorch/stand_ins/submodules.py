@@ -43,7 +43,7 @@ def _jit_load(f: Any, map_location: Any = None, _extra_files: Any = None, _resto
 def _jit() -> Values:
     nn, futures = importlib.import_module("genesis.nn"), importlib.import_module("genesis.pytorch.futures")
     return {
-        **dict.fromkeys(("script", "optimize_for_inference", "ignore", "unused", "export", "interface", "script_if_tracing"),
+        **dict.fromkeys(("script", "optimize_for_inference", "ignore", "unused", "export", "interface", "script_if_tracing", "_script_if_tracing", "_overload", "_overload_method"),
                         as_it_is),
         "trace": as_it_is, "trace_module": as_it_is, "freeze": as_it_is, "annotate": lambda kind, value: value,
         "Attribute": lambda value, kind: value, "isinstance": builtins.isinstance, "fork": fork,
@@ -97,7 +97,13 @@ def _cuda_amp() -> Values:
 @values("torch.hub")
 def _hub() -> Values:
     refused = {name: refusal(f"torch.hub.{name}", "nothing is downloaded") for name in ("help", "list")}
-    return {**refused, "set_dir": nothing, "get_dir": lambda: os.path.expanduser("~/.cache/torch/hub")}
+    home = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
+    return {
+        **refused,
+        "set_dir": nothing,
+        "get_dir": lambda: os.path.join(home, "hub"),
+        "_get_torch_home": lambda: home,
+    }
 
 
 @values("torch.utils.model_zoo")
@@ -144,7 +150,7 @@ def _serialization() -> Values:
         yield
 
     return {
-        "safe_globals": safe_globals, "add_safe_globals": known.extend, "get_safe_globals": lambda: list(known),
+        "MAP_LOCATION": Any, "FILE_LIKE": str | os.PathLike | Any, "safe_globals": safe_globals, "add_safe_globals": known.extend, "get_safe_globals": lambda: list(known),
         "clear_safe_globals": known.clear, "skip_data": NoEffect, "location_tag": answer("cpu"),
         "get_default_mmap_options": answer(None), "set_default_mmap_options": NoEffect, "get_crc32_options": answer(True),
         "set_crc32_options": nothing, "get_default_load_endianness": answer(None), "set_default_load_endianness": nothing,
@@ -160,6 +166,11 @@ def _sparse() -> Values:
         **SPARSE, "check_sparse_tensor_invariants": NoEffect,
         **{f"{name}Tensor": of_dtype(getattr(genesis, dtype)) for name, dtype in STORAGES.items()},
     }  # fmt: skip
+
+
+@values("torch.utils.dlpack")
+def _dlpack() -> Values:
+    return {"to_dlpack": lambda tensor: tensor.__dlpack__()}
 
 
 @values("torch.types")

@@ -38,10 +38,13 @@ def _torch() -> Values:
             "sym_constrain_range_for_size": nothing}  # fmt: skip
 
 
-@values("torch.fx")
+_FX = ("torch.fx", "torch.fx.graph", "torch.fx.graph_module", "torch.fx.node", "torch.fx.proxy")
+
+
+@values(*_FX)
 def _fx() -> Values:
     return {**_never("Graph", "GraphModule", "Node", "Proxy", "Tracer", "Interpreter", "Transformer"),
-            "wrap": as_it_is, "has_side_effect": as_it_is}  # fmt: skip
+            "wrap": as_it_is, "has_side_effect": as_it_is, "Target": Any, "Argument": Any}  # fmt: skip
 
 
 @values("torch.compiler")
@@ -145,7 +148,14 @@ def _profiler() -> Values:
 
 @values("torch.onnx")
 def _onnx() -> Values:
-    return {"OnnxExporterError": importlib.import_module("genesis.base.errors").GenesisError}
+    silent = dict.fromkeys(("register_custom_op_symbolic", "unregister_custom_op_symbolic"), nothing)
+    return {"OnnxExporterError": importlib.import_module("genesis.base.errors").GenesisError, **silent}
+
+
+@values("torch.onnx.symbolic_helper")
+def _symbolic_helper() -> Values:
+    """What libraries write down for PyTorch's exporter, which is not this one."""
+    return {"parse_args": lambda *descriptors: as_it_is, "quantized_args": lambda *flags, **options: as_it_is}
 
 
 class FileCheck:
