@@ -129,14 +129,15 @@ class _Assembly:
         work = math.prod(extents) * self._cost()
         wanted = min(n, CHUNKS, work // WORK)
         of_vectors = len(extents) == 1 if not self.down else self.split == 1
+        vectors = LANES if self.down else VECTORS  # columns that are summed are passed a vector at a time in any case
         if of_vectors:
-            wanted = min(wanted, n // VECTORS)
+            wanted = min(wanted, n // vectors)
         if self.group.rows is not None and self.split == 0:
             wanted = wanted if math.prod(extents) >= SERIAL and self._may_split() else 1
         if wanted <= 1:
             return 1, n
         size = -(-n // wanted)
-        size = -(-size // VECTORS) * VECTORS if of_vectors else size
+        size = -(-size // vectors) * vectors if of_vectors else size
         return -(-n // size), size
 
     def _cost(self) -> int:

@@ -21,7 +21,7 @@ from genesis.kernels.llvm.nests import Code, declarations
 FEW = 4  # rows
 CHAINS = 4  # sums of a row that are added up beside each other
 WORK = 1 << 15  # multiplications of a chunk, at least
-AHEAD = 512  # numbers by which memory is asked for before it is read: a fifth of the time, for weights out of large caches
+AHEAD = 512  # numbers by which memory is asked for before it is read: a fifth of the time out of large caches
 
 
 def suits(p: Product, lanes: int) -> bool:
