@@ -35,10 +35,10 @@ class OptimizedModule(Module):
             return self._compiled(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
-    def explain(self) -> str:
-        """What was compiled and what was not, and why; and why it was traced again."""
+    def explain(self, *args: Any, times: bool = False, **kwargs: Any) -> str:
+        """See `CompiledFunction.explain`."""
         function: CompiledFunction = self._compiled
-        return function.explain()
+        return function.explain(*args, times=times, **kwargs)
 
     def train(self, mode: bool = True) -> Module:
         self.__dict__["training"] = mode

@@ -788,3 +788,59 @@ def test_gradients_that_are_zero_are_there():
         step()[0].sum().backward()
         assert w.grad.tolist() == [0.0, 0.0]
     assert fast._recent
+
+
+def test_explain_says_what_a_graph_takes_for_granted_and_what_its_phases_do():
+    model, x = Net(), genesis.randn(6, 4)
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+
+    @genesis.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    assert step.explain().splitlines() == ["step: 0 graphs, 0 traces"]
+    for _ in range(3):
+        step(x)
+    before, stream = [p.detach().clone() for p in model.parameters()], genesis.get_rng_state()
+    told, timed = step.explain(), step.explain(x, times=True)
+    assert all([genesis.equal(p, q) for p, q in zip(before, model.parameters(), strict=True)])
+    assert genesis.equal(stream, genesis.get_rng_state())
+    assert "guard: shapes, dtypes, layouts and hooks of" in told and "AdamW.param_groups[0]" in told
+    assert "chunks" in told and "adam_step" in told and "test_compile.py:" in told
+    ((forward,),) = timed.steps
+    assert told.steps[0][0].seconds is None and forward.seconds > 0 and " us" in timed
+    assert timed._repr_html_().count("<svg") == 3
+    assert all([f"define void @{name}" in words.llvm for name, words in forward.kernels.items()])
+    assert "chunks" in step.explain(genesis.randn(7, 4), times=True)  # of another graph: without times
+    assert optimizer.state[next(model.parameters())]["step"] == 3
+
+
+def test_explain_says_what_is_computed_for_gradients_and_by_python():
+    model, seen = nn.Linear(4, 4), []
+
+    @genesis.compile
+    def through(x):
+        y = model(x)
+        seen.append(y.sum().item())
+        return y
+
+    for _ in range(2):
+        through(genesis.ones(2, 4)).sum().backward()
+    told = through.explain(genesis.ones(2, 4), times=True)
+    assert "Python does at each call: test_compile.py:" in told
+    assert "the gradient of through:" in told and len(told.steps[0]) == 2
+    assert told.steps[0][1].seconds > 0 and len(seen) == 2
+
+
+def test_the_square_of_a_tensor_is_no_power():
+    """With the bits of calls as they are, of which a power takes ten times the time."""
+    x = genesis.randn(1000, generator=genesis.Generator().manual_seed(0)) * 1e-20
+    run = genesis.compile(lambda x: x**2, fullgraph=True)
+    for _ in range(2):
+        y = run(x)
+    assert "square" in run.explain() and "pow" not in run.explain()
+    assert y.numpy().tobytes() == (x**2).numpy().tobytes()

@@ -31,6 +31,7 @@ from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.reasons import Reasons, difference
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.text import ELSEWHERE, MISS
+from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.values import ValueNeeded
 from genesis.jit.guards import Guards, Unchanged
 from genesis.jit.numbers import Entry as NumberEntry
@@ -96,9 +97,24 @@ class CompiledFunction:
     def __repr__(self) -> str:
         return f"<compiled {self.reasons.name}: {len(self._recent)} graphs>"
 
-    def explain(self) -> str:
-        """What was compiled and what was not, and why; and why it was traced again."""
-        return self.reasons.text(self._recent)
+    def explain(self, *args: Any, times: bool = False, **kwargs: Any) -> Told:
+        """What was compiled and what was not, and why, and why it was traced again; for each graph what it takes for
+        granted, and its phases: chunks, bytes, operations, lines, and why each is one.
+
+        Args:
+            times: measure the phases of a call with these arguments, on copies of what it takes
+
+        Returns:
+            text, which has pictures in a notebook (memory, times, roofline), and as ``steps`` all of that as data: each
+            kernel as loops, in Python, as LLVM code and as the processor's
+
+        >>> import genesis
+        >>> double = genesis.compile(lambda x: x * 2)
+        >>> y = double(genesis.ones(3))
+        >>> print(double.explain().splitlines()[0])
+        <lambda>: 1 graphs, 1 traces
+        """
+        return Told(self.reasons.text(self._recent), self._recent, (args, kwargs) if times else None)
 
     # ---- calls that no written function knows
 

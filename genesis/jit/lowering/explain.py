@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
 from typing import Any, NamedTuple
 
 from genesis.base.text import Printed, Table, page
 from genesis.jit.arguments import Var
+from genesis.jit.lowering import pictures
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.lowering.layouts import copy_as
+from genesis.jit.lowering.listing import listing
 from genesis.jit.lowering.phases import Kernel, Phase, Stage, in_order
 from genesis.jit.lowering.plan import Plan, size_of
 from genesis.jit.lowering.step import Step
@@ -56,10 +57,10 @@ class Explanation(Printed):
     def _title(self) -> str:
         kernels = {stage.kernel.name for phase in self.plan.phases for stage in phase.stages}
         host = sum([not phase.stages for phase in self.plan.phases])
-        whole = "" if self.seconds is None else f", {_time(self.seconds)}"
+        whole = "" if self.seconds is None else f", {pictures.time_text(self.seconds)}"
         return (
             f"{self.program.name}: {len(self.program.calls)} calls in {len(self.entries)} phases, {len(kernels)} kernels, "
-            f"{host} left to the host, {_bytes(self.plan.size)} of memory{whole}"
+            f"{host} left to the host, {pictures.bytes_text(self.plan.size)} of memory{whole}"
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -69,9 +70,9 @@ class Explanation(Printed):
                 str(i),
                 str(entry.phase.chunks) if entry.phase.stages else "host",
                 entry.ops,
-                _bytes(entry.moved),
-                _count(entry.work),
-                "" if entry.seconds is None else _time(entry.seconds),
+                pictures.bytes_text(entry.moved),
+                pictures.count_text(entry.work),
+                "" if entry.seconds is None else pictures.time_text(entry.seconds),
                 "" if entry.seconds is None else f"{entry.seconds / whole:.0%}",
                 entry.lines,
                 entry.phase.why,
@@ -94,27 +95,64 @@ class Explanation(Printed):
         return "\n".join([self._title(), *lines])
 
     def _repr_html_(self) -> str:
-        return page(self._table()) + self.svg
+        return page(self._table()) + "".join([f"<figure>{svg}</figure>" for svg in self.pictures.values()])
+
+    @property
+    def kernels(self) -> dict[str, KernelWords]:
+        """The kernels, by name: what each does as loops, in Python, as LLVM code, and as the processor's."""
+        kernels = [stage.kernel for phase in self.plan.phases for stage in phase.stages]
+        return {kernel.name: KernelWords(kernel) for kernel in kernels}
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """As SVG: the memory over time; and where the phases were measured their times, and how near each of them is to
+        what the fastest reach ("timeline", "roofline").
+        """
+        timed = {"timeline": pictures.timeline, "roofline": pictures.roofline} if self.seconds else {}
+        return {"memory": pictures.memory(self.program, self.plan)} | {
+            k: draw(self.entries) for k, draw in timed.items()
+        }
 
     @property
     def svg(self) -> str:
         """The arena: time goes to the right (of phases, where they were measured), memory down; a value is a rectangle."""
-        plan = self.plan
-        ends = 1 + max([life.last for life in plan.lives.values()], default=0)
-        height, width = 160, 720
-        boxes = []
-        for var, life in plan.lives.items():
-            x, w = width * life.first / ends, width * (life.last + 1 - life.first) / ends
-            y, h = height * plan.where[var].index / max(plan.size, 1), height * size_of(var.spec) / max(plan.size, 1)
-            title = escape(f"{self.program.name_of(var)}: {var.spec}, {_bytes(size_of(var.spec))}")
-            boxes.append(
-                f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(w - 0.5, 0.5):.1f}" height="{max(h - 0.5, 0.5):.1f}">'
-                f"<title>{title}</title></rect>"
-            )
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-            f'style="max-width:100%"><g fill="#7aa6da" stroke="#39597d" stroke-width="0.3">{"".join(boxes)}</g></svg>'
-        )
+        return pictures.memory(self.program, self.plan)
+
+
+class KernelWords(Printed):
+    """A kernel in all its words.
+
+    Attributes:
+        kernel: its data; ``kernel.python(arrays, chunk)`` runs it by Python, on flat NumPy arrays
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    @property
+    def loops(self) -> str:
+        """Its loops, as Python that runs (with the functions of `listing.functions`), of a kernel of many tensors those
+        for one of them; a product of matrices, an attention or a convolution is made of tiles, for which there is a
+        generator of LLVM code, and no loops.
+        """
+        if self.kernel.nest is not None:
+            return listing(self.kernel.nest, self.kernel.name)
+        maker = getattr(self.kernel.python, "__module__", "").rpartition(".")[2]
+        return f"# {self.kernel.name}: tiles, written as LLVM code by genesis/jit/lowering/{maker or 'copies'}.py"
+
+    @property
+    def llvm(self) -> str:
+        """Its code for LLVM."""
+        return self.kernel.code
+
+    @property
+    def assembly(self) -> str:
+        """Its code for this processor."""
+        llvm: Any = native.binding()
+        return str(native._machine(llvm).emit_assembly(llvm.parse_assembly(self.kernel.code)))
+
+    def _text(self) -> str:
+        return f"{self.loops}\n\n{self.llvm}\n; ---- for this processor\n{self.assembly}"
 
 
 def explained(step: Step, seconds: Sequence[float] | None = None) -> Explanation:
@@ -176,28 +214,3 @@ def work_of(program: Program, call: Call) -> int:
 
 def _elements(var: Var) -> int:
     return size_of(var.spec) // var.spec.dtype.itemsize
-
-
-def kernel_text(kernel: Kernel) -> str:
-    """The code of a kernel: LLVM's, and the processor's."""
-    llvm: Any = native.binding()
-    module = llvm.parse_assembly(kernel.code)
-    return f"{kernel.code}\n; ---- for this processor\n{native._machine(llvm).emit_assembly(module)}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
-
-
-def _bytes(count: int) -> str:
-    return (
-        f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / 2**20:.1f} MiB"
-    )
-
-
-def _count(number: int) -> str:
-    """Operations, in words."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= limit:
-            return f"{number / limit:.1f} {unit}"
-    return str(number)

@@ -49,7 +49,7 @@ def kernel(name: Callable[[str], str], nest: Nest, sizes: Sequence[int], width: 
     writes = frozenset([i * count + w for i in range(len(sizes)) for w in nest.writes])
     return Kernel(
         outer, f"{loop}\n{_code(outer, inner, plan, count)}{loops.attributes()}", chunks, writes, _over(nest, len(sizes)),
-        _oracle(nest, plan, count),
+        _oracle(nest, plan, count), nest,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.loops import Nest
 from genesis.jit.program import Call
 
 
@@ -32,6 +33,7 @@ class Kernel:
     writes: frozenset[int]  # the operands that it writes, by position; it reads all others
     over: tuple[tuple[int, int], ...] = ()  # (read, written): both may lie in the same memory
     python: Callable[[list[Any], int], None] | None = None  # the same on flat NumPy arrays: what the tests compare with
+    nest: Nest | None = None  # the loops that the code was made of, where it was; of products there are tiles
 
 
 @dataclass(frozen=True, slots=True)

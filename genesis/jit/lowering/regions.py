@@ -349,7 +349,7 @@ def _stage(nest: Nest, operands: list[Var]) -> Stage:
     code = emitted(nest, "NAME", loops.width())
     name = "k" + _digest(code)
     code = code.replace("@NAME(", f"@{name}(") + loops.attributes()
-    kernel = Kernel(name, code, nest.chunks, nest.writes, nest.over, python=interpreted(nest))
+    kernel = Kernel(name, code, nest.chunks, nest.writes, nest.over, interpreted(nest), nest)
     return Stage(kernel, tuple(operands))
 
 

@@ -8,7 +8,6 @@ from by_elements import phases
 
 import genesis
 from genesis import jit
-from genesis.jit.lowering.explain import kernel_text
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops
 from genesis.profiler import profile
@@ -48,15 +47,36 @@ def test_times_are_of_copies():
 
 def test_the_picture_has_a_rectangle_for_each_value_of_the_arena():
     step, _ = _step()
-    page = step.explain()._repr_html_()
-    assert page.count("<rect") == len(step.plan.lives) and "<table" in page
+    told = step.explain()
+    assert told.svg.count("<rect") == len(step.plan.lives)
+    page = told._repr_html_()
+    assert "<table" in page and page.count("<svg") == 1  # nothing was measured
 
 
-def test_a_kernel_in_the_words_of_the_processor():
-    step, _ = _step()
-    kernel = next(stage.kernel for phase in step.plan.phases for stage in phase.stages)
-    text = kernel_text(kernel)
-    assert f"define void @{kernel.name}" in text and f"{kernel.name}:" in text
+def test_pictures_of_what_was_measured():
+    step, arrays = _step()
+    told = step.explain(arrays)
+    assert set(told.pictures) == {"memory", "timeline", "roofline"}
+    assert told.pictures["timeline"].count("<rect") == len(told.entries)
+    native = [e for e in told.entries if e.phase.stages and e.seconds and e.work]
+    assert told.pictures["roofline"].count("<circle") == len(native) > 0
+    assert told._repr_html_().count("<svg") == 3
+
+
+def test_a_kernel_in_all_its_words():
+    told = Step(jit.trace(lambda x: x * x + 1, genesis.ones(100)).program).explain()
+    ((name, words),) = told.kernels.items()
+    assert words.loops.startswith(f"def {name}(x0, ") and "multiply(" in words.loops
+    assert f"define void @{name}" in words.llvm and f"{name}:" in words.assembly
+    for text in (words.loops, words.llvm, words.assembly):
+        assert text in str(words)
+
+
+def test_tiles_have_no_loops_and_say_where_they_are_made():
+    graph = jit.trace(lambda x, y: x @ y, genesis.ones(64, 64), genesis.ones(64, 64))
+    words = [k for k in Step(graph.program).explain().kernels.values() if "tiles" in k.loops]
+    assert words and "genesis/jit/lowering/products.py" in words[0].loops
+    assert "define void" in words[0].llvm and words[0].kernel.python is not None
 
 
 def test_a_profile_has_the_phases():
