@@ -97,7 +97,7 @@ class _Listing:
                 continue
             more, value = self.computed(each.value, known, together)
             lines += more
-            where = self.place(each.at, each.index, each.step, known)
+            where = self.subscript(each.at, each.index, each.step, known)
             stores.append(f"x{each.operand}[{where}] {'+' if each.adds else ''}= {value}")
         return lines + stores
 
@@ -150,7 +150,7 @@ class _Listing:
         inside = ", ".join([text(a) if isinstance(a, Value) else repr(a) for a in each.args])
         return f"{_kind(each.dtype) if each.name == 'cast' else each.name}({inside})"
 
-    def place(self, at: Affine, index: Value | None, step: int, known: dict[Value, str]) -> str:
+    def subscript(self, at: Affine, index: Value | None, step: int, known: dict[Value, str]) -> str:
         if index is None:
             return self.affine(at)
         return self.sum(at, self.computed(index, dict(known), False)[1], step)
