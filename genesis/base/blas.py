@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.dtypes import as_np
 from genesis.base.locks import process_lock
 from genesis.base.quiet import quietly, unnamed
 from genesis.base.threads import get_num_threads, in_parallel
@@ -115,6 +116,7 @@ class Own(NamedTuple):
 
     is_available: Callable[[], bool]
     product: Callable[..., Any]  # of two matrices, and a bias or None
+    product_in_pairs: Callable[..., Any]  # the same of bfloat16 matrices; None where it is not computed so
 
 
 own: list[Own] = []  # one, where there is any
@@ -123,7 +125,7 @@ FEW = 8  # terms from where a float32 product of `ALONE_MATRICES` multiplication
 LARGE = 1 << 18  # bytes of a result from where fresh memory costs as much as a product of few terms
 OWN_INNER, OWN_COLUMNS = 32, 16  # ... whose inner size, and number of columns, is as large as this
 OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where it pays
-_F32 = np.dtype(np.float32)
+_F32, _BF16 = np.dtype(np.float32), as_np("bfloat16")
 
 _here = sys.modules[__name__]  # whose `ALONE` may be set: the function below has another namespace
 
@@ -146,6 +148,18 @@ def product_and_bias(a: Any, b: Any, bias: Any) -> Any:
         return own[0].product(a, b, bias)
     out = product(a, b)
     return np.add(out, bias, out=out) if out.__class__ is np.ndarray else out + bias
+
+
+@unnamed
+def product_of_halves(a: Any, b: Any, bias: Any = None) -> Any:
+    """``np.matmul(a, b) + bias`` of 16-bit floats, as float32 numbers that are not rounded."""
+    out = None
+    if own and a.dtype is _BF16 and a.__class__ is np.ndarray is b.__class__:
+        out = own[0].product_in_pairs(a, b, None if bias is None else bias.astype(_F32))
+    if out is not None:
+        return out
+    out = product(a.astype(_F32), b.astype(_F32))
+    return out if bias is None else out + bias.astype(_F32)
 
 
 @unnamed

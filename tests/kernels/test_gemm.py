@@ -123,7 +123,11 @@ def test_shapes_that_do_not_fit():
 @pytest.mark.skipif(blas._openblas() is None, reason="NumPy uses another BLAS")
 def test_large_products_of_float32_are_these(monkeypatch, threads):
     calls = []
-    monkeypatch.setattr(blas, "own", [blas.Own(lambda: True, lambda *args: calls.append(1) or gemm.product(*args))])
+    monkeypatch.setattr(
+        blas,
+        "own",
+        [blas.Own(lambda: True, lambda *args: calls.append(1) or gemm.product(*args), gemm.product_in_pairs)],
+    )
     for name in ("product_and_bias", "_is_own", "_large"):
         function = getattr(blas, name)
         monkeypatch.setitem(function.__globals__, "own", blas.own)
@@ -166,11 +170,90 @@ def test_a_product_as_two_phases(threads, parts, more):
         assert (memory[:, n:] == 2).all()
 
 
+# ---- pairs of bfloat16 numbers
+
+
+in_pairs = pytest.mark.skipif(
+    native.host() is None or not native.host().has("avx512bf16"),
+    reason="the processor does not multiply pairs of bfloat16 numbers",
+)
+PAIRS = [(16, 16, 128), (17, 19, 130), (40, 64, 96), (72, 49, 258), (200, 129, 300), (1200, 70, 34)]
+
+
+def halves(*shape, seed=0):
+    """Bfloat16 numbers of many sizes."""
+    rng = np.random.default_rng(seed)
+    return genesis.tensor((rng.normal(size=shape) * 2.0 ** rng.integers(-20, 21, shape)).astype(np.float32)).bfloat16()
+
+
+def near(found, x, y, more=0.0):
+    """Products of two of them are float32 numbers; a sum of k of those is off by k 2^-24 of what is added, taken positive."""
+    exact, terms = (
+        x.astype(np.float64) @ y.astype(np.float64),
+        np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64),
+    )
+    assert found.dtype == np.float32
+    assert (np.abs(found - exact - more) <= (x.shape[-1] + 1) * 2.0**-24 * (terms + np.abs(more))).all()
+
+
+@in_pairs
+@pytest.mark.parametrize("size", PAIRS, ids=str)
+def test_products_in_pairs(threads, size, monkeypatch):
+    monkeypatch.setattr(gemm, "_pays", lambda: True)
+    m, n, k = size
+    a, b = halves(m, k)._array, halves(n, k, seed=1)._array.T
+    bias = np.random.default_rng(2).standard_normal(n).astype(np.float32)
+    near(gemm.product_in_pairs(a, b), a, b)
+    near(gemm.product_in_pairs(a, b, bias), a, b, bias)
+    wide = halves(m, k + 6)._array[:, 2 : k + 2]
+    near(gemm.product_in_pairs(wide, b), wide, b)
+    near(gemm.product_in_pairs(a.reshape(1, m, k), b)[0], a, b)
+
+
+@in_pairs
+def test_bits_of_pairs_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setattr(gemm, "_pays", lambda: True)
+    a, b, seen, before = halves(333, 256)._array, halves(200, 256)._array.T, set(), genesis.get_num_threads()
+    try:
+        for count in (1, 2, 3, 5):
+            genesis.set_num_threads(count)
+            seen.add(gemm.product_in_pairs(a, b).tobytes())
+    finally:
+        genesis.set_num_threads(before)
+    assert len(seen) == 1
+
+
+def test_what_is_not_multiplied_in_pairs(monkeypatch):
+    """Odd numbers of terms, terms that do not lie beside each other, small and wrong sizes: it is computed in float32."""
+    monkeypatch.setattr(gemm, "_pays", lambda: True)
+    a, b = halves(64, 66)._array, halves(64, 66)._array.T
+    for x, y in ((a[:, :65], b[:65]), (a[:, 1:65], b[:64]), (a.T[:64], b[:64]), (a[:, :64], np.ascontiguousarray(b[:64])),
+                 (a[:8], b), (a[0], b), (a, b[:, 0]), (a, b[:64]), (a[:, ::2], b[::2]), (a[:, :0], b[:0])):  # fmt: skip
+        assert gemm.product_in_pairs(x, y) is None
+    monkeypatch.setattr(gemm, "_pays", lambda: False)
+    assert gemm.product_in_pairs(a, b) is None
+
+
+@in_pairs
+def test_linear_under_autocast(monkeypatch):
+    monkeypatch.setattr(gemm, "_pays", lambda: True)
+    layer, x = genesis.nn.Linear(64, 48), genesis.randn(5, 32, 64)
+    with genesis.autocast("cpu", dtype=genesis.bfloat16):
+        y = layer(x)
+    x, w, bias = (v.bfloat16().detach().numpy().astype(np.float64) for v in (x, layer.weight, layer.bias))
+    exact, terms = x @ w.T + bias, np.abs(x) @ np.abs(w).T + np.abs(bias)
+    assert y.dtype == genesis.bfloat16
+    assert (np.abs(y.detach().float().numpy() - exact) <= 2.0**-8 * np.abs(exact) * 1.01 + 66 * 2.0**-24 * terms).all()
+    with pytest.raises(RuntimeError, match="64 features, weight 32"):
+        genesis.nn.functional.linear(genesis.zeros(32, 64).bfloat16(), genesis.zeros(16, 32).bfloat16())
+
+
 # ---- machine code
 
 
 TARGETS = {
     "avx512": ("x86_64-unknown-linux-gnu", "skylake-avx512", "-prefer-256-bit", 16, r"vfmadd231ps.*%zmm", r"\(%rsp"),
+    "pairs": ("x86_64-unknown-linux-gnu", "znver4", "-prefer-256-bit", 16, r"vdpbf16ps.*%zmm", r"\(%rsp"),
     "avx2": ("x86_64-unknown-linux-gnu", "haswell", "", 8, r"vfmadd231ps.*%ymm", r"\(%rsp"),
     "neon": ("aarch64-unknown-linux-gnu", "neoverse-n1", "", 4, r"fmla", r"\[sp"),
 }  # fmt: skip
@@ -192,7 +275,7 @@ def test_sums_stay_in_registers(target):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     rows, columns = gemm.TILES[4 * lanes]
-    module = llvm.parse_assembly(code.module(lanes, rows, columns))
+    module = llvm.parse_assembly(code.module(lanes, rows, columns, target == "pairs"))
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=2)
     loops_of_products = [
         loop for loop in innermost(machine.emit_assembly(module)) if any(re.search(multiplied, line) for line in loop)

@@ -16,9 +16,10 @@ from dataclasses import replace
 
 from genesis.jit.lowering import tiles
 from genesis.jit.lowering.tiles import Plan, Product
+from genesis.kernels.llvm.pairs import DECLARED as SUM_DECLARED
+from genesis.kernels.llvm.pairs import LANES, added
 from genesis.kernels.llvm.rates import pairs_pay
 
-LANES = 16  # the instruction with fewer brings nothing
 LEAST = 16  # terms, rows, and columns, from where it pays
 
 
@@ -102,15 +103,10 @@ class Pairs(tiles.Tiles):
         )
 
     def added(self, x: str, y: str, total: str) -> str:
-        pair = f"<{2 * self.lanes} x bfloat>"
-        x, y = (self.put(f"bitcast {self.vector} {v} to {pair}") for v in (x, y))
-        return self.put(f"call {self.vector} {SUMS}({self.vector} {total}, {pair} {x}, {pair} {y})")
+        return added(self, x, y, total)
 
 
-SUMS = "@llvm.x86.avx512bf16.dpbf16ps.512"
-DECLARED = """declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)
-declare <16 x i16> @llvm.masked.load.v16i16.p0(ptr, i32, <16 x i1>, <16 x i16>)
-"""
+DECLARED = f"{SUM_DECLARED}\ndeclare <16 x i16> @llvm.masked.load.v16i16.p0(ptr, i32, <16 x i1>, <16 x i16>)\n"
 
 
 def code(name: str, p: Product, lanes: int) -> str:

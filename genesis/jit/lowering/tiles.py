@@ -268,9 +268,6 @@ class Tiles(Code):
             for v in range(vectors):
                 self._put(term.values[r * vectors + v], bias[v], target, v, columns)
 
-    def added(self, x: str, y: str, total: str) -> str:
-        return self.fma(x, y, total)
-
     def _fetch(self, p: Product, rows: int, vectors: int, row: str, column: str) -> None:
         """Ask for the tile of the result, that it is there when the sums are."""
         for r in range(rows):

@@ -21,7 +21,7 @@ from genesis.base import blas
 from genesis.base.quiet import unnamed
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import gemm as code
-from genesis.kernels.llvm import loops, native
+from genesis.kernels.llvm import loops, native, rates
 from genesis.kernels.native import runtime
 
 
@@ -51,9 +51,9 @@ def width() -> int:
 
 
 @functools.cache
-def functions() -> Functions:
+def functions(in_pairs: bool = False) -> Functions:
     """Compiled when they are first needed."""
-    text = code.module(loops.width() // 4, *tile())
+    text = code.module(loops.width() // 4, *tile(), in_pairs)
     return Functions(*native.addresses_in(text, [*code.NAMES, *code.SIGNATURES]))
 
 
@@ -102,10 +102,10 @@ def block(
 
 
 @functools.cache
-def _ufunc(name: str) -> np.ufunc:
+def _ufunc(name: str, in_pairs: bool = False) -> np.ufunc:
     runtime.begin()
     signature, given = code.SIGNATURES[name], runtime.current.ctypes.data
-    return loops.made(name, getattr(functions(), name), "float", signature.count("),") + 1, 1, signature, given)
+    return loops.made(name, getattr(functions(in_pairs), name), "float", signature.count("),") + 1, 1, signature, given)
 
 
 class _Scratch(threading.local):
@@ -120,8 +120,10 @@ KEPT = 1 << 23  # numbers that a thread keeps at most
 
 
 @unnamed
-def product(a: Any, b: Any, bias: Any = None) -> Any:
-    """``a @ b`` of float32 arrays of two dimensions or more, none of size 0, plus ``bias``, one number for each column."""
+def product(a: Any, b: Any, bias: Any = None, in_pairs: bool = False) -> Any:
+    """``a @ b`` of float32 arrays of two dimensions or more, none of size 0, plus ``bias``, one number for each column.
+    ``in_pairs``: numbers of ``a`` and ``b`` are pairs of bfloat16 numbers, that stand for two terms.
+    """
     if not runtime._pools:
         runtime.begin()
     k, n = b.shape[-2:]
@@ -136,8 +138,37 @@ def product(a: Any, b: Any, bias: Any = None) -> Any:
             _scratch.numbers = scratch
     out = memory.empty((*batch, a.shape[-2], n), np.float32)
     if bias is None:
-        return _ufunc("product")(a, b, scratch, out)
-    return _ufunc("product_and_bias")(a, b, bias if bias.strides == (4,) else bias.copy(), scratch, out)
+        return _ufunc("product", in_pairs)(a, b, scratch, out)
+    return _ufunc("product_and_bias", in_pairs)(a, b, bias if bias.strides == (4,) else bias.copy(), scratch, out)
 
 
-blas.own.append(blas.Own(lambda: loops.available(), product))
+LEAST, LARGE = 16, 1 << 15  # rows, columns and terms, and multiplications of bfloat16 numbers, from where pairs pay
+
+
+def product_in_pairs(a: Any, b: Any, bias: Any = None) -> Any:
+    """``a @ b`` of bfloat16 arrays as float32 numbers, plus a bias of those; None where it does not pay, or where the terms
+    do not lie beside each other in both.
+    """
+    if b.ndim != 2 or a.ndim < 2 or a.shape[-1] != b.shape[0]:
+        return None
+    (k, n), m = b.shape, a.size // max(b.shape[0], 1)
+    if k % 2 or min(m, n, k) < LEAST or m * n * k < LARGE or not _pays():
+        return None
+    rows = a.reshape(m, k) if a.ndim > 2 else a
+    words = [_words(x) for x in (rows, b.T)]
+    if words[0] is None or words[1] is None:
+        return None
+    return product(words[0], words[1].T, bias, in_pairs=True).reshape(*a.shape[:-1], n)
+
+
+@functools.cache
+def _pays() -> bool:
+    return loops.available() and loops.width() == 64 and rates.pairs_pay()
+
+
+def _words(x: Any) -> Any:
+    """Pairs of numbers as float32 numbers; None if they do not lie so."""
+    return x.view(np.float32) if x.strides[1] == 2 and x.strides[0] % 4 == 0 and x.ctypes.data % 4 == 0 else None
+
+
+blas.own.append(blas.Own(lambda: loops.available(), product, product_in_pairs))

@@ -7,7 +7,7 @@
 `nests`      loops within loops over vectors of float32: `sliding` has those of convolutions,
              `channels` of batch norm, `windows` of the gradient of max pooling
 `products`   tiles of products of matrices, with `attention` made of them; `gemm`: their phases
-`rates`      what of this the processor does in a second
+`pairs`      of bfloat16 numbers, in the place of float32 numbers; `rates`: whether they pay
 `loops`      NumPy ufuncs whose inner loop is such a function; `rows`: gufuncs of rows
 """
 
@@ -15,6 +15,6 @@ from genesis.base.late import late_modules
 
 late_modules(
     __name__,
-    "activations attention channels elf entries functions gemm loops native norms objects products rates rows sliding steps tables "
+    "activations attention channels elf entries functions gemm loops native norms objects pairs products rates rows sliding steps tables "
     "windows",
 )

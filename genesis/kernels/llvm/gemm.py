@@ -8,7 +8,8 @@ arguments. A number of the result is summed in an order that depends on k alone,
 from __future__ import annotations
 
 from genesis.kernels.llvm import products
-from genesis.kernels.llvm.nests import Code, declarations
+from genesis.kernels.llvm.nests import Code
+from genesis.kernels.llvm.pairs import declared
 
 ADDRESSES = "a", "b", "c", "packed", "bias"
 SIZES = "m", "n", "k", "a_row", "a_step", "b_step", "b_next", "c_row", "more"
@@ -21,12 +22,12 @@ FIELDS = (*ADDRESSES, *SIZES, *GRID, *EACH)
 NAMES = "gemm_pack", "gemm_multiply", "gemm_each"
 
 
-def module(lanes: int, rows: int, columns: int) -> str:
-    """The functions `NAMES`, with tiles of so many rows and vectors."""
-    parts = [products.pack(lanes, columns, private=True), products.multiply(lanes, rows, columns, private=True)]
+def module(lanes: int, rows: int, columns: int, in_pairs: bool = False) -> str:
+    """The functions `NAMES`, with tiles of so many rows and vectors; ``in_pairs``: of bfloat16 numbers, see `products`."""
+    parts = [products.pack(lanes, columns, True), products.multiply(lanes, rows, columns, True, in_pairs)]
     made = [build(lanes, rows, columns) for build in (_pack, _multiply, _each)]
     made += [_loop(lanes, rows, columns, name) for name in SIGNATURES]
-    return "\n".join([declarations(lanes), *parts, *made])
+    return "\n".join([declared(lanes, in_pairs), *parts, *made])
 
 
 class _Chunk(Code):

@@ -102,6 +102,10 @@ class Code:
     def fma(self, a: str, b: str, c: str) -> str:
         return self.call("fmuladd", a, b, c)
 
+    def added(self, x: str, y: str, total: str) -> str:
+        """A product added to a sum of products."""
+        return self.fma(x, y, total)
+
     def where(self, test: str, a: str, b: str, x: str, y: str) -> str:
         """``x`` where the comparison of ``a`` and ``b`` holds, else ``y``."""
         holds = self.put(f"fcmp {test} {self.vector} {a}, {b}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.base.blas import product, product_and_bias
+from genesis.base.blas import product, product_and_bias, product_of_halves
 from genesis.base.quiet import unnamed
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.halves import F32, HALVES
@@ -124,8 +124,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     if kind is not weight.dtype or (bias is not None and (bias.dtype is not kind or bias.shape != weight.shape[:-1])):
         _infer_linear(product_spec(input), product_spec(weight), None if bias is None else product_spec(bias))
     if kind in HALVES:
-        out = product(input.astype(F32), weight.T.astype(F32))
-        return (out if bias is None else out + bias.astype(F32)).astype(kind)
+        return product_of_halves(input, weight.T, bias).astype(kind)
     if input.ndim > 2 and weight.ndim == 2:
         return rows_times(input, weight.T, bias)
     return product(input, weight.T) if bias is None else product_and_bias(input, weight.T, bias)

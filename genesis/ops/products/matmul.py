@@ -11,10 +11,10 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.blas import product, product_and_bias
+from genesis.base.blas import product, product_and_bias, product_of_halves
 from genesis.base.quiet import unnamed
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
-from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.halves import HALVES
 from genesis.core.call.kinds import case, composite, contraction, fails, in_front
 from genesis.core.call.older import older_forms
 from genesis.core.call.op import samples, wrong_inputs
@@ -122,7 +122,7 @@ def matmul(input: Array, other: Array) -> Any:
     if kind is not other.dtype:
         _infer_matmul(product_spec(input), product_spec(other))
     if kind in HALVES:
-        return product(input.astype(F32), other.astype(F32)).astype(kind)
+        return product_of_halves(input, other).astype(kind)
     return rows_times(input, other) if input.ndim > 2 and other.ndim == 2 else product(input, other)
 
 
