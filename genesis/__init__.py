@@ -14,6 +14,7 @@
 `genesis.sparse`     sparse matrices           `genesis.testing` checks of ops and gradients
 `genesis.nested`     tensors of many lengths   `genesis.overrides` classes with __torch_function__
 `genesis.distributed` several processes       `genesis.pytorch`   programs for PyTorch
+`genesis.cuda`       NVIDIA's GPUs
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ _LAZY = {
     "array_api": "genesis.array_api",
     "cli": "genesis.cli",
     "compiler": "genesis.compiler",
+    "cuda": "genesis.cuda",
     "data": "genesis.data",
     "datasets": "genesis.datasets",
     "debug": "genesis.debug",

@@ -7,6 +7,7 @@ from genesis import amp as amp
 from genesis import array_api as array_api
 from genesis import cli as cli
 from genesis import compiler as compiler
+from genesis import cuda as cuda
 from genesis import data as data
 from genesis import datasets as datasets
 from genesis import debug as debug

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.base import dtypes
-from genesis.base.device import MEMORIES
+from genesis.base.device import MEMORIES, memory_named
 from genesis.base.errors import ArgumentValueError, DeviceError, message
 from genesis.core.call.casts import cast_for
 from genesis.core.call.refusal import switch
@@ -53,7 +53,7 @@ class autocast:
         if isinstance(device_type, dtypes.dtype):
             device_type, dtype = "cpu", device_type
         self.device = _type_of(device_type)
-        self._there = self.device in MEMORIES
+        self._there = memory_named(self.device) is not None
         self.fast_dtype = (
             _low_precision(dtype) if self._there else _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
         )

@@ -108,6 +108,25 @@ class Memory(ABC):
 
     # ---- you get; override what the device can do better
 
+    def pin(self, array: Host) -> Host:
+        """The elements in memory of the host that copies to and from such a device need not wait for."""
+        return array
+
+    def is_pinned(self, array: Host) -> bool:
+        """Whether an array of the host lies in such memory."""
+        return False
+
+    def used_on(self, array: Any, stream: Any) -> None:  # noqa: B027, most devices have one stream
+        """Keep the memory of an array until a stream of the device has done what it was told until then."""
+
+    def why_none(self) -> str:
+        """Why there are no devices of this type, where `count` is 0."""
+        return "there are no devices of this type"
+
+    def kernel(self, op: Any) -> Callable[..., Any] | None:
+        """What computes an op that nobody attached a kernel to; None: nothing does. It is asked for at every call."""
+        return None
+
     def shares(self, a: Any, b: Any) -> bool:
         """Whether an array is a view of another, or of what that is a view of."""
         return self.owner(a) is self.owner(b)
@@ -192,6 +211,10 @@ class HostMemory(Memory):
 
 
 HOST = HostMemory()
+
+
+# whether a copy between the host and a device may still be under way when the call that makes it returns
+non_blocking: ContextVar[bool] = ContextVar("genesis_non_blocking", default=False)
 
 
 def register(memory: Memory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from contextvars import ContextVar
 from typing import Any
@@ -13,9 +14,11 @@ KNOWN = ("cpu", "meta", "cuda")
 # The memory of each type of device that is there (`arrays/memory.py`), entered by `genesis.arrays.memory.register`
 MEMORIES: dict[str, Any] = {}
 
+_LATE = {"cuda": "genesis.cuda"}  # those that are entered when somebody asks for them, and by which module
+
 
 class device:  # noqa: N801, PyTorch's name
-    """A place for arrays: ``cpu``, ``meta`` (shapes without data), ``cuda`` (named, not built yet), or a type that
+    """A place for arrays: ``cpu``, ``meta`` (shapes without data), ``cuda`` (a GPU, `genesis.cuda`), or a type that
     somebody registered.
 
     Attributes:
@@ -145,21 +148,33 @@ def names_device(value: Any) -> bool:
     return isinstance(value, device) or (isinstance(value, int) and not isinstance(value, bool))
 
 
+def memory_named(name: str) -> Any:
+    """The memory of a type of device; None if there is none, or no device of the type."""
+    memory = MEMORIES.get(name) or _entered_late(name)
+    return memory if memory is not None and memory.count() else None
+
+
+def _entered_late(name: str) -> Any:
+    if name in _LATE:
+        importlib.import_module(_LATE[name])
+    return MEMORIES.get(name)
+
+
 def require_available(wanted: device) -> device:
     """The very device that a name stands for, ``cuda:0`` for ``cuda``; refuse one that is not there.
 
     Raises:
         RuntimeError: nobody registered the memory of such a device, or there are not so many
     """
-    memory = MEMORIES.get(wanted.type)
-    if memory is None:
-        what = ", the CUDA backend is not built yet" if wanted.type == "cuda" else ", nobody registered its memory"
+    memory = MEMORIES.get(wanted.type) or _entered_late(wanted.type)
+    count = 0 if memory is None else memory.count()
+    if not count:
+        what = "nobody registered its memory" if memory is None else memory.why_none()
         raise DeviceError(
             message(
-                "device", f"{wanted} is not available{what}", hint="device='cpu', or 'meta' for shapes without data"
+                "device", f"{wanted} is not available, {what}", hint="device='cpu', or 'meta' for shapes without data"
             )
         )
-    count = memory.count()
     if wanted.index is not None and wanted.index >= count:
         devices = f"one {wanted.type.upper()} device" if count == 1 else f"{count} devices of this type"
         raise DeviceError(

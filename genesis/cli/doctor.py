@@ -25,6 +25,8 @@ OPTIONAL = {  # what each adds, and the command that installs it
     "onnx": ("genesis.onnx", f'pip install "{DISTRIBUTION}[onnx]"'),
     "scikit-learn": ("genesis.sklearn, and data sets", f'pip install "{DISTRIBUTION}[sklearn]"'),
     "pillow": ("pictures: genesis.datasets.ImageFolder", f'pip install "{DISTRIBUTION}[images]"'),
+    "cuda-bindings": ("GPUs of NVIDIA: genesis.cuda", f'pip install "{DISTRIBUTION}[cuda]"'),
+    "triton": ("kernels for GPUs of NVIDIA", f'pip install "{DISTRIBUTION}[cuda]"'),
     "tensorboard": ("genesis.utils.tensorboard", "pip install tensorboard"),
     "mkdocs-material": ("rendered pages of genesis docs, from the source", 'pip install -e ".[docs]"'),
     "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),
@@ -45,7 +47,7 @@ def doctor() -> int:
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("processor", f"{os.cpu_count()} cores; {_features()}"),
     ]
-    rows += [("BLAS", _blas()), ("threads", threads())]
+    rows += [("BLAS", _blas()), ("threads", threads()), ("GPU", gpus())]
     terminal.table(rows)
     terminal.line()
     terminal.table([optional_row(name) for name in OPTIONAL])
@@ -100,6 +102,14 @@ def _blas() -> str:
     threads = blas_threads()
     counted = "" if threads is None else f"; {threads} of its threads for NumPy, 1 inside Genesis"
     return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip() + counted
+
+
+def gpus() -> str:
+    """The GPUs, or why there are none."""
+    from genesis import cuda
+
+    names = [cuda.get_device_name(index) for index in range(cuda.device_count())]
+    return ", ".join(names) or f"none: {cuda.why_unavailable()}"
 
 
 def threads() -> str:

@@ -35,17 +35,24 @@ def regions(calls: Iterable[Any]) -> dict[Var, Region]:
         if op is not None and op.kind.views and isinstance(call.args[0], Var):
             source, out = call.args[0], call.outs[0]
             root, begin, strides = known.get(source) or Region(source, 0, strides_of(source.spec))
-            seen = _seen(op, call.args[1:], source.spec, strides)
+            seen = seen_at(op, call.args[1:], source.spec, strides)
             if seen is not None:
                 known[out] = Region(root, begin + seen[0], seen[1])
     return known
 
 
-def _seen(op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]] | None:
+def _begin(op: Op, args: tuple[Any, ...]) -> int:
+    """How many elements from the first one a view begins whose op says its strides."""
+    return int(args[2]) if op.name == "strided_view" else 0
+
+
+def seen_at(
+    op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]] | None:
     """Where a view begins in its source, in bytes, and its strides; None for a reshape that takes a copy."""
     if op.strides is not None:
         new = op.strides(replace(source, strides=strides), *args)
-        return None if new is None else (0, new)
+        return None if new is None else (_begin(op, args) * source.dtype.itemsize, new)
     size = source.dtype.itemsize
     memory = np.empty(1, source.dtype)
     ghost = restrided(memory, source.shape, [s * size for s in strides], writeable=False)

@@ -108,7 +108,8 @@ def find(module: str, name: str) -> Any:
     Raises:
         AttributeError: it is not there; the message says why, and what to write instead
     """
-    value = _own(module).get(name, _NOTHING)
+    value = _of_a_gpu(name) if module in _GPU_MODULES else _NOTHING
+    value = _own(module).get(name, _NOTHING) if value is _NOTHING else value
     if value is not _NOTHING:
         return value
     if module == "torch.Tensor":
@@ -134,6 +135,15 @@ def find(module: str, name: str) -> Any:
         return absent(f"{module}.{name}", why_absent(f"{module}.{name}"))
     dotted = f"{module}.{name}"
     raise MissingName(f"{dotted} is not in Genesis: {why_absent(dotted)}")
+
+
+_GPU_MODULES = ("torch.cuda", "torch.cuda.memory", "torch.cuda.random", "torch.cuda.streams", "torch.cuda.graphs")
+
+
+def _of_a_gpu(name: str) -> Any:
+    """What `genesis.cuda` has under a name, where there is a GPU; without one programs are told so as they expect it."""
+    cuda = importlib.import_module("genesis.cuda")
+    return getattr(cuda, name) if cuda.is_available() and name in cuda.__all__ else _NOTHING
 
 
 def _sources(module: str) -> tuple[str, ...]:

@@ -9,17 +9,17 @@ from genesis.pytorch.names import names
 _QUANTIZED = "quantization is not built"
 _SPARSE = "semi-structured matrices are for GPUs; sparse tensors in coordinates, rows, columns and blocks are there"
 _SCRIPT = "TorchScript is left out"
-_GPU = "there is no GPU code yet"
+_GPU = "there is no GPU code for such devices"
 _BITS = "numbers of fewer than 8 bits are no dtype here"
 _GRAPHS = "graphs of modules are left out; genesis.jit.trace records a function"
 
 # families, by the beginning of the dotted name: the longest that fits counts
 FAMILIES = {
-    "torch.accelerator": "there is no GPU code yet; torch.accelerator.is_available() is False",
+    "torch.accelerator": "torch.accelerator.is_available() is False",
     "torch.ao": _QUANTIZED,
     "torch.autograd.profiler": "of its names profile and record_function are there",
     "torch.backends": "this switch of a backend is not there",
-    "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
+    "torch.cuda": "genesis.cuda has what there is for GPUs; where there is none torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "processes find each other by MPI: stores and options of other backends are left out",
     "torch.distributed.algorithms": "ranks send gradients as they are, and all take as many steps",
     "torch.distributed.algorithms._checkpoint": "genesis.utils.checkpoint.checkpoint(function, ...) computes again what it does not keep",

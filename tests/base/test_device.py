@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from genesis.base.device import CPU, META, as_device, device, require_available
+from genesis.cuda.runtime.connection import using
 
 
 @pytest.mark.parametrize("args, want", [
@@ -62,8 +63,9 @@ def test_what_is_available():
     require_available(CPU)
     require_available(META)
     require_available(device("cpu:0"))
-    with pytest.raises(
-        RuntimeError, match="cuda:1 is not available, the CUDA backend is not built yet\n  try: device='cpu'"
+    with (
+        using(None, "the cable is out"),
+        pytest.raises(RuntimeError, match="cuda:1 is not available, the cable is out\n  try: device='cpu'"),
     ):
         require_available(device("cuda:1"))
     with pytest.raises(RuntimeError, match="cpu:1 does not exist"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, placed
+from genesis.arrays.memory import DeviceArray, memory_of, placed
 from genesis.arrays.protocol import Dispatched
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base.errors import (
@@ -88,7 +88,7 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     """
     device = top.device
     _check_devices(op, arrays, device)
-    kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray)
+    kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray) or memory_of(top).kernel(op)
     at_home = [_index_at(a, device) for a in arrays] if op.kind.copies else arrays
     result = NotImplemented
     try:

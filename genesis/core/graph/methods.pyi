@@ -1710,7 +1710,8 @@ class Methods:
         >>> genesis.is_nonzero(genesis.tensor([3.]))
         True
         """
-    def is_pinned(self, device: Any = ...) -> Any: ...
+    def is_pinned(self, device: Any = ...) -> builtins.bool:
+        """Whether a GPU copies from this tensor's memory while the program goes on."""
     @property
     def is_quantized(self) -> Tensor:
         """False: there are no such tensors here."""
@@ -2635,8 +2636,8 @@ class Methods:
         >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
         genesis.Size([4, 2, 3])
         """
-    def pin_memory(self, *args: Any, **kwargs: Any) -> Tensor:
-        """The tensor itself: there is no GPU that would read its memory."""
+    def pin_memory(self, device: Any = ...) -> Tensor:
+        """This tensor in memory that a GPU copies from while the program goes on; itself where there is no GPU."""
     def pinverse(self, rcond: builtins.float = ...) -> Tensor:
         """`linalg.pinv`.
 
@@ -2780,7 +2781,10 @@ class Methods:
         """
     def reciprocal_(self) -> Tensor:
         """In-place form of `reciprocal`: writes the result into this tensor and returns it."""
-    def record_stream(self, stream: Any) -> Any: ...
+    def record_stream(self, stream: Any) -> None:
+        """Keep the memory until a stream of the device has done what it was told until now, also where nobody has the
+        tensor any more.
+        """
     def reinforce(self, **kwargs: Any) -> Any:
         """Refused: PyTorch removed it."""
     def relu(self, *, out: Tensor | None = ...) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, copied, memory_of
+from genesis.arrays.memory import DeviceArray, copied, memory_of, non_blocking as non_blocking_copies
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec, meta
 from genesis.arrays.stored import stored
@@ -175,7 +175,7 @@ def _to(
                         hint=f"genesis.empty_like(x, device='{where}')",
                     )
                 )
-            out = transfer(out, where, here)
+            out = _moved(out, where, here, non_blocking or (bool(flags) and flags[0]))
     if not _is_format("to", memory_format):
         return out
     if memory_format is contiguous_format and not any([out.is_contiguous(order) for order in FORMAT_DIMS]):
@@ -184,6 +184,16 @@ def _to(
 
 
 Tensor.to = _to
+
+
+def _moved(input: Tensor, where: device, here: device, waits_not: bool) -> Tensor:
+    if not waits_not:
+        return transfer(input, where, here)  # type: ignore[no-any-return]
+    token = non_blocking_copies.set(True)
+    try:
+        return transfer(input, where, here)  # type: ignore[no-any-return]
+    finally:
+        non_blocking_copies.reset(token)
 
 
 @primitive(
@@ -285,7 +295,7 @@ Tensor.type = _type
 
 def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """This tensor on a GPU; an error where there is no backend for one."""
-    return self.to(device="cuda" if device is None else device)  # type: ignore[attr-defined, no-any-return]
+    return self.to(device="cuda" if device is None else device, non_blocking=non_blocking)  # type: ignore[attr-defined, no-any-return]
 
 
 Tensor.cuda = _cuda
@@ -394,7 +404,9 @@ def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         return self
     return inplace(
         "copy_",
-        lambda old, value: value.to(old._array.dtype, device=old.device).expand(old._array.shape),
+        lambda old, value: value.to(old._array.dtype, device=old.device, non_blocking=non_blocking).expand(
+            old._array.shape
+        ),
         self,
         (source,),
         {},

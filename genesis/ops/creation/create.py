@@ -48,6 +48,8 @@ def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make:
             make = partial(_narrow, make)
         return make(shape, kind) if device == CPU else _made_elsewhere(name, shape, kind, device, make)
     except MemoryError:
+        if device != CPU:
+            raise  # it says more of the memory of its device
         raise too_large(name, shape, kind, Spec(shape, kind)) from None
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base import dtypes, layouts
+from genesis.base.device import MEMORIES, as_device, memory_named
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.op import samples
 from genesis.core.call.refusal import expect_tensor, explain_all
 from genesis.core.call.kinds import case, composite
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.pointwise.choice import where
 from genesis.ops.shapes.expand import sum_to
 
@@ -117,12 +121,34 @@ def _itself(name: str, doc: str) -> Any:
 
 resolve_conj = _itself("resolve_conj", "The tensor itself: its conjugate is computed at once.")
 resolve_neg = _itself("resolve_neg", "The tensor itself: its negative is computed at once.")
-_itself("pin_memory", "The tensor itself: there is no GPU that would read its memory.")
+
+
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """This tensor in memory that a GPU copies from while the program goes on; itself where there is no GPU."""
+    memory = memory_named("cuda" if device is None else as_device(device).type)
+    if memory is None or not isinstance(self._array, np.ndarray):
+        return self
+    return wrap(memory.pin(self._array))
+
+
+def _is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether a GPU copies from this tensor's memory while the program goes on."""
+    memory = MEMORIES.get("cuda")
+    return memory is not None and isinstance(self._array, np.ndarray) and memory.is_pinned(self._array)  # type: ignore[no-any-return]
+
+
+def _record_stream(self: Tensor, stream: Any) -> None:
+    """Keep the memory until a stream of the device has done what it was told until now, also where nobody has the
+    tensor any more.
+    """
+    if isinstance(self._array, DeviceArray):
+        memory_of(self._array).used_on(self._array, stream)
+
+
+Tensor.pin_memory, Tensor.is_pinned, Tensor.record_stream = _pin_memory, _is_pinned, _record_stream
 _itself("to_dense", "The tensor itself, which is dense.")
-Tensor.is_pinned = lambda self, device=None: False
 Tensor.is_distributed = lambda self: False
 Tensor.is_coalesced = lambda self: False
-Tensor.record_stream = lambda self, stream: None
 Tensor.ndimension = Tensor.dim
 Tensor.adjoint = lambda self: self.mH
 Tensor.const_data_ptr = Tensor.data_ptr

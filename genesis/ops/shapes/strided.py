@@ -128,7 +128,11 @@ def _windows(x: Tensor) -> Any:
     return case(x, (2, 3), x.stride() * 2, 0, x.stride())
 
 
-samples(strided_view, lambda t: [_corner(t(3, 4)), _windows(t(6))])
+def _behind(x: Tensor) -> Any:
+    return case(x, (2, 2), (1, 2), 2, x.stride())
+
+
+samples(strided_view, lambda t: [_corner(t(3, 4)), _windows(t(6)), _behind(t(7))])
 
 
 @composite(dtypes=_ALL)

@@ -20,9 +20,11 @@ from genesis.cuda.runtime.parameters import Parameters
 from genesis.cuda.runtime.streams import Event, Stream, current
 
 
-@pytest.fixture
-def gpu(emulated):
-    return emulated
+@pytest.fixture(params=[True, False], ids=["growing", "whole"])
+def gpu(request):
+    """Emulated devices whose memory is given in pieces of a range of addresses, or in whole segments."""
+    with using(Emulated(2, memory=256 << 20, pieces=request.param)) as driver:
+        yield driver
 
 
 def put(gpu, address, array, stream):

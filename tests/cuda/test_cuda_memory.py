@@ -13,11 +13,20 @@ from genesis.cuda.memory import exhausted
 from genesis.cuda.memory.allocator import Allocator
 from genesis.cuda.memory.blocks import ALIGNED, LARGE, rounded
 from genesis.cuda.memory.pinned import block_of, pinned, pool_of
+from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.devices import device_at
+from genesis.cuda.runtime.emulated import Emulated
 from genesis.cuda.runtime.errors import CudaOutOfMemory, RaceError
 from genesis.cuda.runtime.streams import Stream, current
 
 NUMBERS = np.arange(8, dtype=np.float32)
+
+
+@pytest.fixture(params=[True, False], ids=["growing", "whole"])
+def emulated(request):
+    """Emulated devices whose memory is given in pieces of a range of addresses, or in whole segments."""
+    with using(Emulated(2, memory=256 << 20, pieces=request.param)) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -1,0 +1,266 @@
+"""Arrays in the memory of a GPU, and that memory as `genesis.arrays.memory` asks for it.
+
+An array is an address, a shape, strides, and the storage that it keeps alive; views share it. Everything is told to the
+current stream of the array's device, and nothing waits but what gives the program numbers: `to_host`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import DeviceArray, Host, Memory, non_blocking
+from genesis.arrays.spec import contiguous_strides
+from genesis.base.device import device as DeviceName  # noqa: N812
+from genesis.base.narrow import converted, restrided
+from genesis.cuda.memory.allocator import allocator
+from genesis.cuda.memory.blocks import Block
+from genesis.cuda.memory.pinned import block_of, pinned
+from genesis.cuda.runtime import connection
+from genesis.cuda.runtime.devices import Device, current_index, device_at
+from genesis.cuda.runtime.streams import Stream, current
+
+
+class Storage:
+    """A block of memory, given back when nobody has it any more."""
+
+    __slots__ = ("__weakref__", "allocator", "block", "on")
+
+    def __init__(self, on: Device, count: int) -> None:
+        self.on, self.allocator = on, allocator(on)
+        self.block: Block = self.allocator.take(count)
+
+    def used_on(self, stream: Stream) -> None:
+        """A stream uses it: it is not handed out again before that is done."""
+        if self.block.segment.room.stream.handle != stream.handle:
+            self.block.foreign.add(stream)
+
+    def __del__(self) -> None:
+        block = getattr(self, "block", None)  # None: there was no memory for it
+        if block is not None:
+            self.allocator.give_back(block)
+
+
+class CudaArray(DeviceArray):
+    """Elements of a dtype at an address of a device."""
+
+    __slots__ = ("address", "base", "device", "dtype", "shape", "storage", "strides")
+
+    def __init__(
+        self,
+        storage: Storage,
+        address: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        strides: tuple[int, ...] | None = None,
+        base: CudaArray | None = None,
+    ) -> None:
+        self.storage, self.address = storage, address
+        self.shape, self.dtype = shape, dtype
+        self.strides = contiguous_strides(shape) if strides is None else strides  # in elements
+        self.device = storage.on.keep("name", _name_of)
+        self.base = base
+
+    @property
+    def on(self) -> Device:
+        return self.storage.on
+
+    @property
+    def is_contiguous(self) -> bool:
+        expected = 1
+        for n, step in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n != 1 and step != expected:
+                return 0 in self.shape
+            expected *= n
+        return True
+
+    def seen(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any = None) -> CudaArray:
+        """A view: ``offset`` bytes from here on."""
+        base = self if self.base is None else self.base
+        kind = self.dtype if dtype is None else dtype
+        return CudaArray(self.storage, self.address + offset, shape, kind, strides, base)
+
+    def extent(self) -> tuple[int, int]:
+        """Where its elements begin and end, in bytes from its address."""
+        if 0 in self.shape:
+            return 0, 0
+        steps = [(n - 1) * s * self.dtype.itemsize for n, s in zip(self.shape, self.strides, strict=True)]
+        return sum([s for s in steps if s < 0]), sum([s for s in steps if s > 0]) + self.dtype.itemsize
+
+
+def _name_of(on: Device) -> DeviceName:
+    return DeviceName("cuda", on.index)
+
+
+class CudaMemory(Memory):
+    """The memory of all GPUs."""
+
+    type, arrays = "cuda", CudaArray
+
+    # set by `genesis.cuda`: what computes an op, and what writes one array into another, where kernels can
+    choose: Callable[[Any], Any] | None = None
+    write: Callable[[CudaArray, CudaArray], bool] | None = None
+
+    def count(self) -> int:
+        return connection.driver().count() if connection.available() else 0
+
+    def why_none(self) -> str:
+        return connection.unavailable()
+
+    def current(self) -> int:
+        return current_index()
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
+        storage = Storage(device_at(device.index), math.prod(shape) * dtype.itemsize)
+        return CudaArray(storage, storage.block.address, tuple(shape), dtype)
+
+    def from_host(self, array: Host, device: DeviceName) -> CudaArray:
+        out = self.empty(array.shape, array.dtype, device)
+        copy_in(out, array)
+        return out
+
+    def to_host(self, array: CudaArray) -> Host:
+        if array.is_contiguous:
+            out = np.empty(array.shape, array.dtype)
+            copy_out(out, array.storage, array.address)
+            return out
+        return span(array).copy()
+
+    def copy(self, array: CudaArray) -> CudaArray:
+        out = self.empty(array.shape, array.dtype, array.device)
+        self.assign(out, array)
+        return out
+
+    def assign(self, target: CudaArray, source: CudaArray) -> None:
+        if _copied_whole(target, source):
+            return
+        if self.write is None or not self.write(target, source):
+            assign_on_host(target, source)
+
+    def kernel(self, op: Any) -> Any:
+        return None if self.choose is None else self.choose(op)
+
+    def pin(self, array: Host) -> Host:
+        if self.is_pinned(array):
+            return array
+        out = pinned(array.shape, array.dtype)
+        out[...] = array
+        return out
+
+    def is_pinned(self, array: Host) -> bool:
+        return connection.available() and block_of(array, connection.driver()) is not None
+
+    def used_on(self, array: CudaArray, stream: Stream) -> None:
+        array.storage.used_on(stream)
+
+    def strides(self, array: CudaArray) -> tuple[int, ...]:
+        return array.strides
+
+    def owner(self, array: CudaArray) -> CudaArray:
+        return array if array.base is None else array.base
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
+        out = self.empty(shape, dtype, device)
+        if out.size:
+            out.on.enter().fill(out.address, 0, 1, out.nbytes, current(out.on).handle)
+        return out
+
+    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, device: DeviceName) -> CudaArray:
+        one = converted(np.asarray(value), dtype)
+        if dtype.itemsize not in (1, 2, 4):
+            return self._repeated(shape, one, device)
+        out = self.empty(shape, dtype, device)
+        if out.size:
+            bits = int(one.view(f"u{dtype.itemsize}"))
+            out.on.enter().fill(out.address, bits, dtype.itemsize, out.size, current(out.on).handle)
+        return out
+
+    def _repeated(self, shape: tuple[int, ...], one: Host, device: DeviceName) -> CudaArray:
+        out = self.empty(shape, one.dtype, device)
+        if out.size:
+            self.assign(out, self.from_host(one, device))
+        return out
+
+    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
+        return self.full(shape, dtype, 1, device)
+
+
+# ---- copies
+
+
+def _copied_whole(target: CudaArray, source: CudaArray) -> bool:
+    """Copy as the bytes lie there, if they lie in the same way."""
+    same = target.shape == source.shape and target.dtype == source.dtype and target.on is source.on
+    if not (same and target.is_contiguous and source.is_contiguous):
+        return False
+    if target.size and target.address != source.address:
+        stream = used(target, source)
+        target.on.enter().copy(target.address, source.address, target.nbytes, stream.handle)
+    return True
+
+
+def used(*arrays: CudaArray) -> Stream:
+    """The current stream of the device of some arrays, which uses their memory from now on."""
+    stream = current(arrays[0].on)
+    for array in arrays:
+        array.storage.used_on(stream)
+    return stream
+
+
+def copy_in(target: CudaArray, array: Host) -> None:
+    """From the host's memory to a contiguous array; from pinned memory while the program goes on, if it asked for that."""
+    if not array.size:
+        return
+    held = np.ascontiguousarray(array)
+    stream, driver = used(target), target.on.enter()
+    driver.copy_in(target.address, held.ctypes.data, held.nbytes, stream.handle)
+    block = block_of(held, target.on.driver)
+    if block is not None:
+        block.used_on(stream)
+        if not non_blocking.get():
+            stream.synchronize()
+
+
+def copy_out(out: Host, storage: Storage, address: int) -> None:
+    """To the host's memory; the elements are there when this returns."""
+    if out.nbytes:
+        stream = current(storage.on)
+        storage.used_on(stream)
+        storage.on.enter().copy_out(out.ctypes.data, address, out.nbytes, stream.handle)
+        if block_of(out, storage.on.driver) is not None:
+            stream.synchronize()
+
+
+def span(array: CudaArray) -> Host:
+    """The elements on the host, laid out as they lie on the device, with what is between them."""
+    low, high = array.extent()
+    memory = np.empty(high - low, np.uint8)
+    copy_out(memory, array.storage, array.address + low)
+    return laid(memory, array, low)
+
+
+def laid(memory: Host, array: CudaArray, low: int) -> Host:
+    if not array.size:
+        return np.empty(array.shape, array.dtype)
+    first = memory[-low : -low + array.dtype.itemsize].view(array.dtype)
+    return restrided(first, array.shape, [s * array.dtype.itemsize for s in array.strides])
+
+
+def assign_on_host(target: CudaArray, source: CudaArray) -> None:
+    """Write the elements of one into another by way of the host, whatever lies between them."""
+    if not target.size:
+        return
+    low, high = target.extent()
+    memory = np.empty(high - low, np.uint8)
+    copy_out(memory, target.storage, target.address + low)
+    host = MEMORY.to_host(source)
+    view = laid(memory, target, low)
+    view[...] = host if host.dtype == view.dtype else converted(host, view.dtype)
+    whole = CudaArray(target.storage, target.address + low, memory.shape, memory.dtype)
+    copy_in(whole, memory)
+
+
+MEMORY = CudaMemory()

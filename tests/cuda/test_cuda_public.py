@@ -1,0 +1,289 @@
+"""`genesis.cuda`, as programs use it, on emulated devices and without any."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis import cuda, nn
+from genesis.cuda.arrays import CudaArray
+from genesis.cuda.kernels.host import HostWarning, computed_on_host
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.cuda.runtime.errors import RaceError
+
+
+@pytest.fixture
+def gpu():
+    with using(Emulated(2, memory=64 << 20)) as driver, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostWarning)
+        yield driver
+
+
+@pytest.fixture
+def none():
+    with using(None, "the cable is out"):
+        yield
+
+
+# ---- without a GPU
+
+
+def test_without_a_gpu_programs_go_on(none):
+    assert not cuda.is_available() and cuda.device_count() == 0 and cuda.why_unavailable() == "the cable is out"
+    assert not cuda.is_bf16_supported() and cuda.get_arch_list() == [] and not cuda.is_initialized()
+    before = genesis.get_rng_state().tolist()
+    cuda.manual_seed_all(5)
+    cuda.set_rng_state_all(cuda.get_rng_state_all())
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+    cuda.set_per_process_memory_fraction(0.5)
+    assert genesis.get_rng_state().tolist() == before and cuda.memory_allocated() == cuda.max_memory_reserved() == 0
+    assert cuda.memory_snapshot() == [] and "allocated_bytes" in cuda.memory_summary()
+    with cuda.device(None), cuda.stream(None):
+        assert genesis.ones(2).device.type == "cpu"
+    x = genesis.ones(2)
+    assert x.pin_memory() is x and not x.is_pinned()
+
+
+ASKING = {
+    "current_device": cuda.current_device,
+    "synchronize": cuda.synchronize,
+    "get_device_name": cuda.get_device_name,
+    "current_stream": cuda.current_stream,
+    "Stream": cuda.Stream,
+    "Event.record": lambda: cuda.Event().record(),
+    "mem_get_info": cuda.mem_get_info,
+    "get_rng_state": cuda.get_rng_state,
+    "init": cuda.init,
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_what_needs_a_gpu_says_why_there_is_none(name, none):
+    with pytest.raises(RuntimeError, match="there is no GPU here: the cable is out\n  try: device='cpu'"):
+        ASKING[name]()
+
+
+def test_tensors_say_why_there_is_none(none):
+    for make in (lambda: genesis.ones(2, device="cuda"), genesis.ones(2).cuda, lambda: nn.Linear(2, 2).to("cuda")):
+        with pytest.raises(RuntimeError, match="cuda is not available, the cable is out"):
+            make()
+    with pytest.warns(UserWarning, match="there is no 'cuda' here"):
+        genesis.autocast("cuda")
+
+
+def test_neither_torch_nor_cupy_is_imported():
+    """G0: a process in which both are forbidden trains, asks for a GPU, and is told why there is none."""
+    program = """
+import sys, os
+sys.modules["torch"] = sys.modules["cupy"] = None
+os.environ["GENESIS_CUDA"] = "off"
+import genesis
+model = genesis.nn.Sequential(genesis.nn.Linear(2, 4), genesis.nn.ReLU(), genesis.nn.Linear(4, 1))
+optimizer = genesis.optim.AdamW(model.parameters())
+loss = model(genesis.randn(8, 2)).square().mean()
+loss.backward()
+optimizer.step()
+assert "genesis.cuda" not in sys.modules
+assert not genesis.cuda.is_available() and genesis.cuda.why_unavailable() == "GENESIS_CUDA is off"
+assert "triton" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# ---- devices
+
+
+def test_devices(gpu):
+    assert cuda.is_available() and cuda.device_count() == 2 and cuda.current_device() == 0
+    assert (
+        genesis.ones(2, device="cuda").device == genesis.device("cuda:0") and genesis.ones(2).cuda(1).get_device() == 1
+    )
+    with cuda.device(1):
+        assert cuda.current_device() == 1 and genesis.ones(2, device="cuda").device.index == 1
+        with cuda.device_of(genesis.ones(2, device="cuda:0")):
+            assert cuda.current_device() == 0
+        with cuda.device(None):
+            assert cuda.current_device() == 1
+    cuda.set_device("cuda:1")
+    assert cuda.current_device() == 1
+    cuda.set_device(0)
+    with pytest.raises(RuntimeError, match="cuda:2 does not exist, there are 2 devices"):
+        cuda.set_device(2)
+    with pytest.raises(RuntimeError, match="expected a CUDA device, got cpu"):
+        cuda.set_device("cpu")
+    with pytest.raises(TypeError, match="expected a device or an index, got True"):
+        cuda.device(True)
+
+
+def test_properties(gpu):
+    said = cuda.get_device_properties(1)
+    assert (
+        (said.name, said.major, said.minor)
+        == ("emulated device", 9, 0)
+        == (cuda.get_device_name(), *cuda.get_device_capability())
+    )
+    assert said.total_memory == 64 << 20 and said.multi_processor_count == 132 and cuda.get_arch_list() == ["sm_90"]
+    assert cuda.can_device_access_peer(0, 1) and not cuda.can_device_access_peer(0, 0) and cuda.is_bf16_supported()
+
+
+# ---- memory
+
+
+def test_tensors_give_their_memory_back(gpu):
+    before = cuda.memory_allocated()
+    x = genesis.ones(1 << 20, device="cuda")
+    assert cuda.memory_allocated() - before == 4 << 20
+    view = x[5:]
+    del x
+    assert cuda.memory_allocated() - before == 4 << 20
+    del view
+    assert cuda.memory_allocated() == before and cuda.max_memory_allocated() >= 4 << 20
+    assert cuda.memory_reserved() >= 4 << 20
+    cuda.empty_cache()
+    assert cuda.memory_reserved() == 0 and cuda.mem_get_info() == (64 << 20, 64 << 20)
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_allocated() == cuda.memory_allocated() and cuda.memory_stats()["num_device_free"] >= 1
+
+
+def test_too_large_a_tensor_is_an_error_of_memory(gpu):
+    with pytest.raises(cuda.OutOfMemoryError, match=r"out of memory, 400\.0 MiB were asked for") as caught:
+        genesis.empty(100 << 20, device="cuda")
+    assert isinstance(caught.value, MemoryError | RuntimeError)
+    assert genesis.ones(5, device="cuda").sum().item() == 5
+    cuda.set_per_process_memory_fraction(0.25)
+    with pytest.raises(cuda.OutOfMemoryError):
+        genesis.empty(8 << 20, device="cuda")
+    cuda.set_per_process_memory_fraction(1.0)
+    with pytest.raises(ValueError, match="expected 0 to 1, got 2"):
+        cuda.set_per_process_memory_fraction(2)
+
+
+def test_no_training_step_leaks(gpu):
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to("cuda")
+    optimizer = genesis.optim.AdamW(model.parameters())
+    levels = []
+    for _ in range(4):
+        loss = model(genesis.ones(3, 4, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        levels.append(cuda.memory_allocated())
+    assert levels[1] == levels[2] == levels[3]
+
+
+# ---- streams and copies
+
+
+def test_work_of_two_streams_that_nothing_orders_is_seen(gpu):
+    side = cuda.Stream()
+    x = genesis.ones(4, device="cuda")
+    with cuda.stream(side), pytest.raises(RaceError):
+        x.cpu()
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        assert cuda.current_stream() is side and x.cpu().tolist() == [1.0] * 4
+        y = genesis.full((4,), 2.0, device="cuda")
+    cuda.current_stream().wait_stream(side)
+    assert y.tolist() == [2.0] * 4 and cuda.current_stream() == cuda.default_stream()
+
+
+def test_memory_is_not_reused_while_another_stream_reads_it(gpu):
+    side = cuda.Stream()
+    x = genesis.ones(4, device="cuda")
+    address = x._array.address
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        y = x.clone()  # which says of itself that the stream uses it
+    del x
+    assert genesis.ones(4, device="cuda")._array.address != address
+    z = genesis.ones(4, device="cuda")
+    z.record_stream(side)
+    assert side in z._array.storage.block.foreign
+    side.synchronize()
+    del y
+
+
+def test_pinned_memory_and_copies_that_nobody_waits_for(gpu):
+    x = genesis.arange(4.0).pin_memory()
+    assert x.is_pinned() and x.pin_memory()._array is x._array and not genesis.ones(2).is_pinned()
+    calls = gpu.calls.get("stream_synchronize", 0)
+    y = x.to("cuda", non_blocking=True)
+    z = genesis.empty(4, device="cuda").copy_(x, non_blocking=True)
+    assert gpu.calls.get("stream_synchronize", 0) == calls
+    assert y.tolist() == z.tolist() == [0.0, 1.0, 2.0, 3.0]
+    x.cuda()
+    assert gpu.calls["stream_synchronize"] > calls
+
+
+def test_events(gpu):
+    start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    start.record()
+    genesis.ones(4, device="cuda")
+    end.record()
+    cuda.synchronize()
+    assert end.query() and start.elapsed_time(end) >= 0
+
+
+# ---- arrays
+
+
+def test_views_share_an_address(gpu):
+    x = genesis.arange(12.0, device="cuda").reshape(3, 4)
+    a = x._array
+    assert isinstance(a, CudaArray) and x.t()._array.address == a.address and x[1:]._array.address == a.address + 16
+    assert x.t()._array.strides == (1, 4) and x[1:]._array.base is (a.base or a) and not x.t()._array.is_contiguous
+    x[1:, ::2].fill_(0)
+    assert x.tolist() == [[0, 1, 2, 3], [0, 5, 0, 7], [0, 9, 0, 11]]
+    assert x.as_strided((2, 2), (1, 4), 2).tolist() == [[2, 0], [3, 7]]
+
+
+def test_ops_without_kernels_say_so_once(gpu):
+    computed_on_host.pop("sinc", None)
+    x = genesis.ones(2, device="cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HostWarning)
+        with pytest.warns(HostWarning, match="cuda: sinc is computed by the CPU"):
+            x.sinc()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", HostWarning)
+            x.sinc()
+    assert "sinc" in computed_on_host
+
+
+def test_random_numbers_are_those_of_the_cpu(gpu):
+    cuda.manual_seed(3)
+    there = genesis.rand(5, device="cuda")
+    genesis.manual_seed(3)
+    assert there.tolist() == genesis.rand(5).tolist()
+    state = cuda.get_rng_state()
+    first = genesis.randn(3, device="cuda")
+    cuda.set_rng_state(state)
+    assert genesis.randn(3, device="cuda").tolist() == first.tolist() and cuda.initial_seed() == 3
+
+
+def test_graphs_say_that_they_are_not_there(gpu):
+    for make in (cuda.CUDAGraph, cuda.graph, cuda.make_graphed_callables, cuda.graph_pool_handle):
+        with pytest.raises(NotImplementedError, match="graphs are not offered to programs yet"):
+            make()
+
+
+def test_amp(gpu):
+    x = genesis.ones(2, 2, device="cuda")
+    with cuda.amp.autocast("cuda", dtype=genesis.bfloat16):
+        assert (x @ x).dtype is genesis.bfloat16
+
+
+def test_a_kernel_that_went_wrong_is_said_at_every_call_from_then_on(gpu):
+    x = genesis.ones(4, device="cuda")
+    gpu.copy_in(1 << 57, np.ones(4).ctypes.data, 32, cuda.current_stream().cuda_stream)
+    with pytest.raises(cuda.CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+        cuda.synchronize()
+    with pytest.raises(cuda.CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+        x.tolist()
