@@ -14,7 +14,8 @@ KNOWN = ("cpu", "meta", "cuda")
 # The memory of each type of device that is there (`arrays/memory.py`), entered by `genesis.arrays.memory.register`
 MEMORIES: dict[str, Any] = {}
 
-_LATE = {"cuda": "genesis.cuda"}  # those that are entered when somebody asks for them, and by which module
+# those that are looked for when somebody asks: the module whose ``MEMORY`` it is, which enters it while there is a device
+_LATE = {"cuda": "genesis.cuda"}
 
 
 class device:  # noqa: N801, PyTorch's name
@@ -150,14 +151,12 @@ def names_device(value: Any) -> bool:
 
 def memory_named(name: str) -> Any:
     """The memory of a type of device; None if there is none, or no device of the type."""
-    memory = MEMORIES.get(name) or _entered_late(name)
+    memory = MEMORIES.get(name) or _late_memory(name)
     return memory if memory is not None and memory.count() else None
 
 
-def _entered_late(name: str) -> Any:
-    if name in _LATE:
-        importlib.import_module(_LATE[name])
-    return MEMORIES.get(name)
+def _late_memory(name: str) -> Any:
+    return importlib.import_module(_LATE[name]).MEMORY if name in _LATE else None
 
 
 def require_available(wanted: device) -> device:
@@ -166,7 +165,7 @@ def require_available(wanted: device) -> device:
     Raises:
         RuntimeError: nobody registered the memory of such a device, or there are not so many
     """
-    memory = MEMORIES.get(wanted.type) or _entered_late(wanted.type)
+    memory = MEMORIES.get(wanted.type) or _late_memory(wanted.type)
     count = 0 if memory is None else memory.count()
     if not count:
         what = "nobody registered its memory" if memory is None else memory.why_none()

@@ -6,26 +6,41 @@ Nothing of it has run on a GPU yet: the guide (``docs/guide/cuda.md``) says what
 `genesis.cuda.memory`    memory of devices, used again
 `genesis.cuda.arrays`    what a tensor on a GPU holds, and its memory as Genesis asks for it
 `genesis.cuda.kernels`   what computes ops
+`genesis.cuda.launch`    how kernels are compiled, kept, loaded and started
 
 and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`.
 """
 
 from genesis.arrays.memory import register as _register
+from genesis.base.device import MEMORIES as _MEMORIES
 from genesis.cuda import facts, graphs, queues, seeds, usage
-from genesis.cuda.arrays import MEMORY as _MEMORY
+from genesis.cuda.arrays import MEMORY
 from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.queues import *
+from genesis.cuda.runtime import connection as _connection
 from genesis.cuda.runtime.errors import CudaError, CudaOutOfMemory
 from genesis.cuda.seeds import *
 from genesis.cuda.usage import *
 
 OutOfMemoryError = CudaOutOfMemory
 
-_MEMORY.choose = _choose.kernel_of
-_register(_MEMORY)
+MEMORY.choose, MEMORY.write = _choose.kernel_of, _choose.written
+_register(MEMORY)
+
+
+def _follow() -> None:
+    """Devices of this type are known while there is one."""
+    if facts.is_available():
+        _MEMORIES[MEMORY.type] = MEMORY
+    else:
+        _MEMORIES.pop(MEMORY.type, None)
+
+
+_connection.followers.append(_follow)
+_follow()
 
 
 def __getattr__(name: str) -> object:

@@ -1,15 +1,20 @@
-"""What computes an op on a GPU: chosen when it is first called, kept for the op."""
+"""What computes an op on a GPU: a view, kernels made of the op's own rule, or the host."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
+from genesis.arrays.spec import Spec
 from genesis.core.call.op import Op
+from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.host import host_kernel
+from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.views import view_of
 
 _chosen: dict[Op, Callable[..., Any]] = {}
+_KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
 
 
 def kernel_of(op: Op) -> Callable[..., Any] | None:
@@ -18,5 +23,59 @@ def kernel_of(op: Op) -> Callable[..., Any] | None:
         return None
     chosen = _chosen.get(op)
     if chosen is None:
-        chosen = _chosen[op] = view_of(op) if op.kind.views else host_kernel(op)
+        chosen = _chosen[op] = view_of(op) if op.kind.views else launched(op)
     return chosen
+
+
+def launched(op: Op) -> Callable[..., Any]:
+    """The kernel that launches what the op's rule says; where there is none, the host computes."""
+    known: dict[Any, Launches | None] = {}
+    otherwise = host_kernel(op)
+
+    def kernel(*args: Any) -> Any:
+        if os.environ.get("GENESIS_CUDA_KERNELS") == "host":
+            return otherwise(*args)
+        numbers = numbers_of(op, args)
+        key = tuple([float if i in numbers else signature(a) for i, a in enumerate(args)])
+        if key in known:
+            plan = known[key]
+        else:
+            if len(known) >= _KNOWN:
+                known.clear()
+            plan = known[key] = lowered(op, args)
+        return otherwise(*args) if plan is None else plan.run(args)
+
+    return kernel
+
+
+def signature(value: Any) -> Any:
+    """What of an argument decides about the kernel: of arrays how they are laid out."""
+    if isinstance(value, CudaArray):
+        return value.shape, value.strides, value.dtype
+    if isinstance(value, tuple | list):
+        return type(value), tuple([signature(v) for v in value])
+    return type(value), repr(value)
+
+
+# ---- writes
+
+_writes: dict[Any, Launches | None] = {}
+
+
+def written(target: CudaArray, source: CudaArray) -> bool:
+    """Write one array into another by a kernel; whether there is one for that."""
+    if target.on is not source.on or not target.size or os.environ.get("GENESIS_CUDA_KERNELS") == "host":
+        return False
+    if source.storage is target.storage:
+        if not source.is_contiguous:
+            return False
+        source = MEMORY.copy(source)
+    key = signature(target), signature(source)
+    if key not in _writes:
+        out = Spec(target.shape, target.dtype, strides=target.strides)
+        fits = min(target.strides + source.strides, default=0) >= 0 and source.size > 0
+        _writes[key] = launches("convert", (source, target.dtype), [out], False) if fits else None
+    plan = _writes[key]
+    if plan is not None:
+        plan.into((source,), [target])
+    return plan is not None

@@ -1,6 +1,7 @@
 """Ops without a kernel are computed by the CPU: their operands are copied there, the result is copied back.
 
-That is right, and slow: each op says so once. `computed_on_host` lists those that it happened to.
+That is right, and slow: each op says so once. `HOST` are the ops of which that is so whatever they are called with;
+`computed_on_host` lists those that it happened to, in this process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,29 @@ from genesis.core.call.kernels import on_host
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 
+HOST = {
+    "products, until there are kernels of tiles": "matmul matmul_tn linear einsum_terms convolution convolution_weight",
+    "elements named by indices, until errors of indices come back from kernels": "gather_at take_index place put scatter_sum "
+    "mask_places max_places check_range searchsorted bincount histc",
+    "along a dimension, in order": "cumsum cumprod logcumsumexp running_position argsort top_positions kth_position unique "
+    "unique_consecutive",
+    "elements that only move": "flip roll_dims tril triu mix fold_columns unfold_columns without_gradient",
+    "factors of matrices": "cholesky_factor cofactors eigenvectors hermitian_eigenvectors ldl_factors ldl_system linalg_det "
+    "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
+    "solve_system triangular_system",
+    "spectra": "fourier half_spectrum from_half_spectrum",
+    "integers of other kinds": "gcd lcm floor_divide remainder bitwise_left_shift bitwise_right_shift binary_exponent",
+    "functions that libdevice has not, or not of this form": "angle atan2 digamma i0 igamma igammac logit nextafter polygamma_of "
+    "special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_chebyshev_polynomial_t "
+    "special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_erfcx "
+    "special_hermite_polynomial_h special_hermite_polynomial_he special_i0e special_i1 special_i1e special_laguerre_polynomial_l "
+    "special_legendre_polynomial_p special_log_ndtr special_modified_bessel_i0 special_modified_bessel_i1 "
+    "special_modified_bessel_k0 special_modified_bessel_k1 special_ndtri special_scaled_modified_bessel_k0 "
+    "special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
+    "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w special_spherical_bessel_j0 special_zeta",
+    "ranks, which share memory of the CPU": "all_gather_stacked all_reduce broadcast_from exchange gather_to "
+    "reduce_scatter_stacked reduce_to scatter_from",
+}
 computed_on_host: dict[str, str] = {}  # ops, and why
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from genesis.base.errors import DeviceError, message
@@ -14,6 +14,7 @@ from genesis.cuda.runtime import bindings
 from genesis.cuda.runtime.driver import Driver
 
 _chosen: list[Driver | None] = []
+followers: list[Callable[[], None]] = []  # called when there is a driver, or none any more
 _reason: list[str] = [""]
 
 
@@ -57,7 +58,14 @@ def using(other: Driver | None, reason: str = "it was taken away") -> Iterator[D
     """Inside, another driver answers, or none: for tests."""
     before = _chosen[:], _reason[0]
     _chosen[:], _reason[0] = [other], "" if other is not None else reason
+    _tell()
     try:
         yield other
     finally:
         _chosen[:], _reason[0] = before
+        _tell()
+
+
+def _tell() -> None:
+    for follow in followers:
+        follow()

@@ -15,11 +15,15 @@ ALIGNED = 2 << 20
 Bytes = np.ndarray[Any, Any]
 
 
+class Outside(Exception):
+    """An access that is not inside one piece of memory."""
+
+
 class Spaces:
     """All memory, by address.
 
     Raises:
-        IndexError: at an access that is not inside one piece of memory
+        Outside: at an access that is not inside one piece of memory
     """
 
     def __init__(self, devices: int, total: int) -> None:
@@ -92,7 +96,7 @@ class Spaces:
     def _start(self, address: int) -> int:
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:
-            raise IndexError(address)
+            raise Outside(address)
         return self._starts[at]
 
     # ---- access
@@ -104,7 +108,7 @@ class Spaces:
         start = self._start(address)
         array, offset = self._arrays[start], address - start
         if offset + count > len(array) or not self._is_backed(start, offset, count):
-            raise IndexError(address)
+            raise Outside(address)
         return array[offset : offset + count]
 
     def _is_backed(self, start: int, offset: int, count: int) -> bool:

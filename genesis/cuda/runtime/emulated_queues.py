@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from genesis.cuda.runtime.clocks import Clocks
+from genesis.cuda.runtime.emulated_memory import Outside
 
 QUEUE = 256  # pieces of work after which a queue runs, so that memory does not grow with what nobody waits for
 
@@ -111,7 +112,7 @@ class Queues:
         self._time += 0.001
         try:
             work.run()
-        except IndexError:  # outside of all memory
+        except Outside:
             raise self.fail("CUDA_ERROR_ILLEGAL_ADDRESS", work.what) from None
         if work.event is not None and work.event in self.events:
             self.events[work.event].done += 1

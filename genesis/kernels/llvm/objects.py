@@ -25,6 +25,7 @@ else:  # 6 ms, and most programs compile nothing
 
 LIMIT = 64 << 20  # bytes that are kept; the oldest files go first
 CODE, STEP = ".o", ".step"  # machine code, and what uses it
+CUBIN = ".cubin"  # machine code of GPUs
 HOST = ".host"  # what the processor can do
 _DIGEST = 32
 
@@ -106,7 +107,11 @@ def _make_room(where: Path) -> None:
 def files() -> list[Path]:
     """All files that are kept."""
     where = folder()
-    return [] if where is None or not where.is_dir() else sorted([*where.glob(f"*{CODE}"), *where.glob(f"*{STEP}")])
+    return (
+        []
+        if where is None or not where.is_dir()
+        else sorted([path for suffix in (CODE, STEP, CUBIN) for path in where.glob(f"*{suffix}")])
+    )
 
 
 def clear() -> int:

@@ -1,0 +1,228 @@
+"""From a call of an op to launches of kernels: the rules of the compiler (`genesis.jit.lowering`), applied to one call.
+
+16-bit floats are read, computed in float32, and rounded once when they are stored. A Python float that an elementwise op
+is called with is a parameter of the kernel: another number needs no other kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec, spec_of
+from genesis.base.device import CPU
+from genesis.base.errors import UnsupportedError
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.op import Op
+from genesis.core.call.scalars import Expression
+from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.kernels.host import arrays_in
+from genesis.cuda.launch.kernel import Kernel
+from genesis.jit.arguments import Var
+from genesis.jit.lowering import regions  # noqa: F401, the rules are declared when it is imported
+from genesis.jit.lowering.assemble import assembled, flat
+from genesis.jit.lowering.groups import Group, without_ones
+from genesis.jit.lowering.loops import For, Load, Nest, Statement, Store, Total, Value, arguments
+from genesis.jit.lowering.parts import RULES, Memory, Part, Unknown
+from genesis.jit.lowering.pointwise import elementwise
+from genesis.jit.program import Call
+
+NUMBER = Spec((), np.dtype(np.float64))
+NONE: frozenset[int] = frozenset()
+EXACT = {"nan_to_num", "nextafter"}  # ops that mean another thing of 16-bit floats than of float32
+# besides elementwise ops: those whose rule needs nothing but its operands' layout
+RULED = frozenset(
+    {
+        "sum", "mean", "nansum", "prod", "amax", "amin", "argmax", "argmin", "any", "all", "norm", "var", "std", "logsumexp",
+        "softmax", "log_softmax", "centered", "deviation", "root_mean_square", "standardized", "cat", "pad_dim",
+        "constant_pad_nd",
+    }
+)  # fmt: skip
+MOST = 1 << 31  # elements: counts in kernels have 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A launch: what its operands are, by kind and number ("in", "out", memory "between", or the "number" that is an
+    argument of the call), and how long it is.
+    """
+
+    kernel: Kernel
+    operands: tuple[tuple[str, int], ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """What a call does, for operands that are laid out in this way."""
+
+    steps: tuple[Step, ...]
+    outs: tuple[Spec, ...]
+    between: tuple[Spec, ...]
+    many: bool  # whether the op gives several arrays
+
+    def run(self, args: tuple[Any, ...]) -> Any:
+        arrays = list(arrays_in(args))
+        device = arrays[0].device
+        outs = [empty(spec, device) for spec in self.outs]
+        self.into(args, outs)
+        return tuple(outs) if self.many else outs[0]
+
+    def into(self, args: tuple[Any, ...], outs: list[CudaArray]) -> None:
+        arrays = list(arrays_in(args))
+        held = {"between": [empty(spec, arrays[0].device) for spec in self.between], "out": outs, "in": arrays}
+        stream = used(*arrays, *outs)
+        for step in self.steps:
+            given = [args[i] if kind == "number" else held[kind][i].address for kind, i in step.operands]
+            step.kernel.launch(arrays[0].on, stream.handle, given, step.count)
+
+
+def empty(spec: Spec, device: Any) -> CudaArray:
+    """New memory laid out as a spec says."""
+    out = MEMORY.empty(spec.shape, spec.dtype, device)
+    if spec.strides is not None:
+        out.strides = spec.strides
+    return out
+
+
+# ---- lowering
+
+
+def lowered(op: Op, args: tuple[Any, ...]) -> Launches | None:
+    """The launches of a call; None if there is no kernel for it."""
+    arrays = list(arrays_in(args))
+    if any([x.size == 0 or x.size >= MOST or min(x.strides, default=0) < 0 for x in arrays]):
+        return None
+    if op.name in EXACT and any([x.dtype in HALVES for x in arrays]):
+        return None
+    if not op.kind.aligned and op.name not in RULED:
+        return None
+    given = [_specs_in(a) for a in args]
+    specs = op.kind.infer(op, given)
+    many = isinstance(specs, tuple | list)
+    outs = [_laid_out(op, given, spec) for spec in (specs if many else (specs,))]
+    if any([0 in spec.shape for spec in outs]):
+        return None
+    return launches(op.name, args, outs, many, numbers_of(op, args))
+
+
+def numbers_of(op: Op, args: tuple[Any, ...]) -> frozenset[int]:
+    """The positions of Python floats in the place of tensors."""
+    return frozenset([i for i in op.tensors if type(args[i]) is float]) if op.kind.aligned else NONE
+
+
+def launches(
+    name: str, args: tuple[Any, ...], outs: list[Spec], many: bool, parameters: frozenset[int] = NONE
+) -> Launches | None:
+    """The launches of a call that gives results like these; ``parameters`` are the positions of floats that are parameters
+    of kernels.
+    """
+    try:
+        return _Lowering(args, outs, parameters).launches(name, many)
+    except (Unknown, UnsupportedError):
+        return None
+
+
+def _specs_in(value: Any) -> Any:
+    if isinstance(value, CudaArray):
+        return Spec(value.shape, value.dtype, value.device, value.strides)
+    return type(value)([_specs_in(v) for v in value]) if isinstance(value, tuple | list) else value
+
+
+def _laid_out(op: Op, given: list[Any], result: Spec) -> Spec:
+    return Spec(result.shape, result.dtype, CPU, op.kind.strides(op, given, spec_of(result)))
+
+
+def _wide(spec: Spec) -> Spec:
+    return Spec(spec.shape, F32 if spec.dtype in HALVES else spec.dtype, CPU, spec.strides)
+
+
+class _Lowering:
+    def __init__(self, args: tuple[Any, ...], outs: list[Spec], parameters: frozenset[int]) -> None:
+        self.known: dict[Var, tuple[str, int]] = {}  # what each variable is
+        self.dtypes: dict[Var, Any] = {}  # in memory
+        self.numbers: set[Var] = set()
+        self.outs = outs
+        self.args = tuple([self._parameter(i) if i in parameters else self._argument(a) for i, a in enumerate(args)])
+        self.results = tuple([self._variable("out", spec) for spec in outs])
+        self.between: list[Spec] = []
+
+    def _variable(self, kind: str, spec: Spec) -> Var:
+        var = Var(_wide(spec))
+        self.known[var] = kind, sum([k == kind for k, _ in self.known.values()])
+        self.dtypes[var] = spec.dtype
+        return var
+
+    def _parameter(self, position: int) -> Var:
+        var = Var(NUMBER)
+        self.known[var], self.dtypes[var] = ("number", position), NUMBER.dtype
+        self.numbers.add(var)
+        return var
+
+    def _argument(self, value: Any) -> Any:
+        if isinstance(value, CudaArray):
+            return self._variable("in", _specs_in(value))
+        return type(value)([self._argument(v) for v in value]) if isinstance(value, tuple | list) else value
+
+    def launches(self, name: str, many: bool) -> Launches:
+        parts = RULES.get(name, elementwise)(Memory({}, self.numbers), Call(name, self.args, self.results))
+        if not all([isinstance(part, Part) for part in parts]):
+            raise Unknown("a kernel of its own")
+        stored = {give.var for part in parts for give in part.gives}  # type: ignore[union-attr]
+        steps: list[Step] = []
+        for part in parts:
+            steps += self._steps(Group(without_ones(part)), stored)  # type: ignore[arg-type]
+        return Launches(tuple(steps), tuple(self.outs), tuple(self.between), many)
+
+    def _steps(self, group: Group, stored: set[Var]) -> list[Step]:
+        told = flat(group, stored)
+        if told is not None:
+            nest, operands, count = told
+            return [self._step(nest, operands, count)]
+        return [self._step(nest, operands, 0) for nest, operands in assembled(group, stored)]
+
+    def _step(self, nest: Nest, operands: list[Var], count: int) -> Step:
+        for var in operands:
+            if var not in self.known:
+                self.known[var], self.dtypes[var] = ("between", len(self.between)), var.spec.dtype
+                self.between.append(var.spec)
+        memory = in_memory(nest, [self.dtypes[var] for var in operands])
+        kinds = tuple([self.known[var] for var in operands])
+        kernel = Kernel(memory, frozenset([i for i, (kind, _) in enumerate(kinds) if kind == "number"]))
+        _ = kernel.code  # it can be printed
+        return Step(kernel, kinds, count)
+
+
+def in_memory(nest: Nest, dtypes: list[Any]) -> Nest:
+    """The loops over memory of other dtypes, with conversions where it is read and written."""
+    if list(nest.operands) == dtypes:
+        return nest
+    done: dict[Value, Value] = {}
+
+    def value(v: Value) -> Value:
+        if v not in done:
+            done[v] = _converted(v, value, dtypes)
+        return done[v]
+
+    def statement(s: Statement) -> Statement:
+        if isinstance(s, For):
+            return For(s.axes, tuple(map(statement, s.body)), tuple([value(t) for t in s.totals]), s.vector)  # type: ignore[misc]
+        given, dtype = value(s.value), dtypes[s.operand]
+        stored = given if given.dtype == dtype else Expression("cast", (given,), dtype)
+        return Store(s.operand, s.at, stored, s.index, s.step, s.adds)
+
+    return Nest(tuple(dtypes), tuple(map(statement, nest.body)), nest.chunks)
+
+
+def _converted(v: Value, value: Any, dtypes: list[Any]) -> Value:
+    if isinstance(v, Load):
+        if dtypes[v.operand] == v.dtype:
+            return v
+        return Expression("cast", (Load(v.operand, v.at, dtypes[v.operand], v.index, v.step),), v.dtype)
+    if isinstance(v, Total):
+        return Total(v.op, value(v.value), v.axes)
+    if not isinstance(v, Expression) or not arguments(v):
+        return v
+    return Expression(v.name, tuple([value(a) if isinstance(a, Value) else a for a in v.args]), v.dtype)

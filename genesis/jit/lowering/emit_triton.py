@@ -1,0 +1,413 @@
+"""Loops printed as a kernel of Triton.
+
+What one program of the grid does follows from the outermost loop:
+
+    For(axes, vector=True)   a block of its rounds, a lane each; loops in it are loops of every lane
+    For(rows)                one row; a loop of vectors in it is a block, or a loop over blocks where it is long
+    no loop over rows        all of it, or a chunk
+
+Blocks have as many lanes as a power of two; lanes beyond the end are masked. A total is joined lane by lane, then over the
+lanes. Sums of float32 numbers are in float32, unless an operand has 64 bits: there they are in float64, as on the CPU.
+
+    @triton.jit
+    def kernel(p0, p1, n, BLOCK: tl.constexpr):
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from genesis.core.call.scalars import Expression
+from genesis.jit.lowering import triton_code
+from genesis.jit.lowering.loops import (
+    CALLED,
+    CHUNK,
+    Affine,
+    Axis,
+    Count,
+    DType,
+    For,
+    Load,
+    Needs,
+    Nest,
+    Statement,
+    Store,
+    Total,
+    Value,
+    arguments,
+    neutral,
+)
+from genesis.jit.lowering.triton_code import applied, cast, chosen, pointer_to, type_of
+
+NAME = "kernel"
+LANES = 1024  # of a block of rounds
+ROW = 1 << 14  # elements of a row that is held in registers
+F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+_JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A kernel of Triton.
+
+    Attributes:
+        source: the function `kernel`, and what it needs
+        signature: Triton's type of each parameter: the operands, and ``n`` where the loop is told how long it is
+        letters: the same for `genesis.cuda.runtime.parameters`
+        programs: how many there are; of a loop that is told how long it is, `lanes` for each
+        lanes: of a block
+        warps: of 32 threads
+    """
+
+    source: str
+    signature: tuple[str, ...]
+    letters: str
+    programs: int
+    lanes: int
+    warps: int
+
+    def grid(self, count: int) -> int:
+        return self.programs or -(-count // self.lanes)
+
+
+def emitted(nest: Nest, numbers: frozenset[int] = frozenset()) -> Emitted:
+    """The kernel; ``numbers`` are operands that are values, not addresses.
+
+    Raises:
+        UnsupportedError: there is no code for something in it
+    """
+    return _Writer(nest, numbers).kernel()
+
+
+class _Writer:
+    def __init__(self, nest: Nest, numbers: frozenset[int]) -> None:
+        self.nest, self.numbers = nest, numbers
+        self.needs = Needs()
+        self.lines: list[str] = []
+        self.depth = 1
+        self.scopes: list[dict[object, str]] = [{}]
+        self.counts: dict[Axis, str] = {}
+        self.axes: list[Axis] = []  # that lanes go along
+        self.mask = ""
+        self.lanes = 0  # of the block; 0 outside of one
+        self.wide = any([d.kind in "fiu" and d.itemsize == 8 for i, d in enumerate(nest.operands) if i not in numbers])
+        self.names = 0
+        self.stored: set[int] = set()
+
+    # ---- the whole
+
+    def kernel(self) -> Emitted:
+        first = self.nest.body[0]
+        told = isinstance(first, For) and first.axes[0].extent == CALLED
+        self.write("pid = tl.program_id(0)")
+        programs = self._programs()
+        parameters = [f"p{i}" for i in range(len(self.nest.operands))] + ["n"] * told
+        head = [*_HEAD, "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
+        kinds = [pointer_to(d) if i not in self.numbers else "fp64" for i, d in enumerate(self.nest.operands)]
+        letters = "".join(["d" if i in self.numbers else "Q" for i in range(len(kinds))])
+        lanes = self.most
+        return Emitted(
+            "\n".join([*head, *self.lines, ""]),
+            (*kinds, *["i32"] * told),
+            letters + "i" * told,
+            0 if told else programs,
+            lanes,
+            8 if lanes > 4096 else 4,
+        )
+
+    most = LANES
+
+    def _programs(self) -> int:
+        body = self.nest.body
+        first = body[0]
+        if len(body) == 1 and isinstance(first, For) and not first.totals and first.vector:
+            return self._in_lanes(first)
+        if len(body) == 1 and isinstance(first, For) and not first.totals and not first.vector:
+            self._count(first.axes, "pid")
+            self.block(first.body)
+            return max(math.prod([a.extent for a in first.axes]), 1)
+        self.counts[CHUNK] = "pid"
+        self.block(body)
+        return self.nest.chunks
+
+    def _in_lanes(self, loop: For) -> int:
+        """A block of the rounds of a loop."""
+        count = math.prod([a.extent for a in loop.axes])
+        told = loop.axes[0].extent == CALLED
+        self.most = LANES if told else min(LANES, max(_power(count), 32))
+        with self._block(list(loop.axes), "pid", "n" if told else str(count), self.most):
+            self.block(loop.body)
+        return max(-(-count // self.most), 1)
+
+    # ---- text
+
+    def write(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def name(self, text: str) -> str:
+        self.names += 1
+        self.write(f"v{self.names} = {text}")
+        return f"v{self.names}"
+
+    def _known(self, key: object) -> str | None:
+        return next((scope[key] for scope in reversed(self.scopes) if key in scope), None)
+
+    def once(self, key: object, text: str) -> str:
+        known = self._known(key)
+        if known is None:
+            known = self.scopes[-1][key] = self.name(text)
+        return known
+
+    @contextmanager
+    def _block(self, axes: list[Axis], number: str, count: str, lanes: int):  # type: ignore[no-untyped-def]
+        """Lanes that go through the rounds of axes, from block ``number`` on."""
+        self.scopes.append({})
+        at = self.name(f"{number} * {lanes} + tl.arange(0, {lanes})")
+        before, self.mask, self.axes, self.lanes = (self.mask, self.axes, self.lanes), "", axes, lanes
+        if count == "n" or int(count) % lanes:
+            self.mask = self.name(f"{at} < {count}")
+        self._count(axes, at)
+        yield
+        self.mask, self.axes, self.lanes = before
+        self.scopes.pop()
+
+    def _count(self, axes: Sequence[Axis], at: str) -> None:
+        """The count of each axis, from the number of a round."""
+        for i, axis in enumerate(reversed(axes)):
+            last = i == len(axes) - 1
+            self.counts[axis] = at if last else self.name(f"{at} % {axis.extent}")
+            if not last:
+                at = self.name(f"{at} // {axis.extent}")
+
+    # ---- values
+
+    def dtype(self, dtype: DType) -> DType:
+        """What is computed in: float64 only where an operand has as many bits."""
+        return F32 if dtype == F64 and not self.wide else dtype
+
+    def value(self, value: Value) -> str:
+        known = self._known(value)
+        if known is None:
+            assert not isinstance(value, Total), "a total is there behind its loop"
+            if isinstance(value, Load):
+                known = self._loaded(value)
+            elif isinstance(value, Count):
+                known = self.name(
+                    f"({self._offset(value.at)} + tl.full((), 0, tl.int64)).to(tl.{type_of(value.dtype)})"
+                )
+            else:
+                known = self.name(self._computed(value))
+            self.scopes[-1][value] = known
+        return known
+
+    def _computed(self, value: Expression) -> str:
+        if value.name == "number":
+            return triton_code.constant(value.args[0], self.dtype(value.dtype))
+        operands = [self.value(a) for a in arguments(value)]
+        if value.name == "cast":
+            return cast(operands[0], self.dtype(value.args[0].dtype), self.dtype(value.dtype))
+        if value.name == "where":
+            return chosen(*operands)
+        return applied(value.name, self.dtype(arguments(value)[0].dtype), operands)
+
+    # ---- memory
+
+    def _offset(self, at: Affine) -> str:
+        """The number of elements."""
+        terms = [str(at.constant)] if at.constant else []
+        for axis, stride in at.steps:
+            if stride:
+                count = self.counts[axis]
+                wide = abs(stride) * max(axis.extent, 1) >= 1 << 31
+                count = self.once(("wide", count), f"{count}.to(tl.int64)") if wide else count
+                terms.append(count if stride == 1 else f"{count} * {stride}")
+        return " + ".join(terms) or "0"
+
+    def _address(self, each: Load | Store) -> str:
+        text = f"p{each.operand} + ({self._offset(each.at)})"
+        if each.index is not None:
+            text += f" + {self.value(each.index)} * {each.step}"
+        return text
+
+    def _varies(self, each: Load | Store) -> bool:
+        """Whether lanes are at different elements."""
+        own = any([each.at.stride(axis) for axis in self.axes])
+        return own or (each.index is not None and bool(self.needs(each.index) & set(self.axes)))
+
+    def _loaded(self, load: Load) -> str:
+        if load.operand in self.numbers:
+            return self.name(f"p{load.operand}.to(tl.{type_of(self.dtype(F64))})")
+        masked = f", mask={self.mask}, other=0" if self.mask and self._varies(load) else ""
+        text = f"tl.load({self._address(load)}{masked})"
+        if load.dtype.kind == "b":
+            text = f"({text} != 0)"
+        return self.name(text)
+
+    def _store(self, store: Store) -> None:
+        value, dtype = self.value(store.value), self.nest.operands[store.operand]
+        if store.adds:
+            raise triton_code.unsupported("sums in memory")
+        if dtype.kind == "b":
+            value = f"{value}.to(tl.int8)"
+        if not self._varies(store):
+            self.write(f"tl.store({self._address(store)}, {value})")
+            return
+        masked = f", mask={self.mask}" if self.mask else ""
+        filled = f"tl.zeros([{self.lanes}], tl.int32).to({value}.dtype) + {value}"
+        given = value if self._has_lanes(store.value) else self.name(filled) if dtype.kind != "b" else value
+        self.write(f"tl.store({self._address(store)}, {given}{masked})")
+        self.stored.add(store.operand)
+
+    def _has_lanes(self, value: Value) -> bool:
+        return any([axis in self.needs(value) for axis in self.axes]) or any(
+            [isinstance(x, Total) for x in self.needs(value)]
+        )
+
+    # ---- statements
+
+    def block(self, body: tuple[Statement, ...]) -> None:
+        """Values first, then what is stored: what a round reads are the values before it."""
+        stores = []
+        for each in body:
+            if isinstance(each, For):
+                self.loop(each)
+            else:
+                stores.append(each)
+        for store in stores:
+            self.value(store.value)
+        for store in stores:
+            self._store(store)
+
+    def loop(self, loop: For) -> None:
+        if any([axis.extent == CALLED for axis in loop.axes]) or any([isinstance(s, For) for s in loop.body]):
+            raise triton_code.unsupported("loops in loops of this form")
+        if self.stored & {load for load in self._reads(loop)}:
+            self.write("tl.debug_barrier()")  # what other lanes have stored is read
+        if self.lanes:
+            self._of_each_lane(loop)
+        else:
+            self._of_vectors(loop)
+
+    def _reads(self, loop: For) -> set[int]:
+        from genesis.jit.lowering.loops import loads_of, values_of
+
+        return {load.operand for value in values_of(loop) for load in loads_of(value)}
+
+    def _of_each_lane(self, loop: For) -> None:
+        """Every lane goes through the rounds, one after the other."""
+        totals = {total: self.name(self._start(total)) for total in loop.totals}
+        self.write(f"for r in range({math.prod([a.extent for a in loop.axes])}):")
+        with self._inside():
+            self._count(loop.axes, "r")
+            self.block(loop.body)
+            for total, so_far in totals.items():
+                value = self.value(total.value)
+                self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
+        for total, so_far in totals.items():
+            self.scopes[-1][total] = so_far
+
+    def _start(self, total: Total) -> str:
+        return f"tl.zeros([{self.lanes}], tl.{type_of(self.dtype(total.dtype))}) + {self._neutral(total)}"
+
+    def _neutral(self, total: Total) -> str:
+        return triton_code.constant(neutral(total), self.dtype(total.dtype))
+
+    @contextmanager
+    def _inside(self):  # type: ignore[no-untyped-def]
+        self.depth += 1
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+        self.depth -= 1
+
+    def _of_vectors(self, loop: For) -> None:
+        """The rounds as lanes: at once, or in blocks."""
+        axes, first = list(loop.axes), loop.axes[0]
+        inner = math.prod([a.extent for a in axes[1:]])
+        start = count = None
+        extent = math.prod([a.extent for a in axes])
+        if first.chunk is not None:
+            start = self.name(f"pid * {first.chunk * inner}")
+            count = self.name(f"tl.minimum({start} + {first.chunk * inner}, {extent})")
+            extent = first.chunk * inner
+        lanes = min(max(_power(extent), 32), ROW if start is None else 4096)
+        self.most = max(lanes, 256) if self.most == LANES else max(self.most, lanes)
+        if start is None and extent <= lanes:
+            self._at_once(loop, axes, extent, lanes)
+        else:
+            self._in_blocks(loop, axes, extent, lanes, start, count)
+
+    def _at_once(self, loop: For, axes: list[Axis], extent: int, lanes: int) -> None:
+        key = ("lanes", tuple(axes))
+        at = self.once(key, f"tl.arange(0, {lanes})")
+        before = self.mask, self.axes, self.lanes
+        self.mask = self.once(("mask", *key), f"{at} < {extent}") if extent % lanes else ""
+        self.axes, self.lanes = axes, lanes
+        if axes[0] not in self.counts:
+            self._count(axes, at)
+        self.block(loop.body)
+        values = [self.value(total.value) for total in loop.totals]
+        joined = [self._joined(t, self._masked(t, v)) for t, v in zip(loop.totals, values, strict=True)]
+        self.mask, self.axes, self.lanes = before
+        self.scopes[-1].update(zip(loop.totals, joined, strict=True))
+
+    def _in_blocks(
+        self, loop: For, axes: list[Axis], extent: int, lanes: int, start: str | None, count: str | None
+    ) -> None:
+        before, self.lanes = (self.mask, self.axes, self.lanes), lanes
+        totals = {total: self.name(self._start(total)) for total in loop.totals}
+        self.write(f"for b in range({-(-extent // lanes)}):")
+        with self._inside():
+            first = f"b * {lanes}" if start is None else f"{start} + b * {lanes}"
+            at = self.name(f"{first} + tl.arange(0, {lanes})")
+            self.mask, self.axes = self.name(f"{at} < {extent if count is None else count}"), axes
+            self._count(axes, at)
+            self.block(loop.body)
+            for total, so_far in totals.items():
+                value = self._masked(total, self.value(total.value))
+                self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
+            for axis in axes:
+                del self.counts[axis]
+        self.mask, self.axes, self.lanes = before
+        for total, so_far in totals.items():
+            self.scopes[-1][total] = self._joined(total, so_far)
+
+    def _masked(self, total: Total, value: str) -> str:
+        """What changes nothing, in the lanes beyond the end."""
+        lanes = f"tl.zeros([{self.lanes}], tl.{type_of(self.dtype(total.dtype))})"
+        kept = self.mask or f"tl.full([{self.lanes}], 1, tl.int1)"
+        return self.name(f"tl.where({kept}, {value}, {lanes} + {self._neutral(total)})")
+
+    def _joined(self, total: Total, value: str) -> str:
+        """All lanes in one."""
+        dtype = self.dtype(total.dtype)
+        if total.op == "multiply":
+            return self.name(f"tl.reduce({value}, 0, _product)")
+        if dtype.kind == "b":
+            return self.name(f"{_JOINS[total.op]}({value}.to(tl.int32), 0) != 0")
+        if total.op in ("maximum", "minimum") and dtype.kind == "f":
+            rest = self.name(f"{_JOINS[total.op]}(tl.where({value} != {value}, {self._neutral(total)}, {value}), 0)")
+            missing = f"tl.max(({value} != {value}).to(tl.int32), 0) > 0"
+            return self.name(f"tl.where({missing}, float('nan'), {rest})")
+        return self.name(f"{_JOINS[total.op]}({value}, 0)")
+
+
+_HEAD = [
+    "import triton",
+    "import triton.language as tl",
+    "from triton.language.extra import libdevice",
+    "",
+    "@triton.jit",
+    "def _product(x, y):",
+    "    return x * y",
+    "",
+]
+
+
+def _power(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()

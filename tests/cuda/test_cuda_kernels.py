@@ -1,0 +1,212 @@
+"""Kernels on the emulated device: which ops have them, how many are launched, and that they give what the CPU gives."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import genesis
+import genesis.distributed.nn.ops  # noqa: F401, ops that are imported late
+from genesis import cuda, nn
+from genesis.cuda.kernels import choose, lowering
+from genesis.cuda.kernels.host import HOST, HostWarning
+from genesis.cuda.launch.kernel import Kernel
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.devices import primitives
+from genesis.nn import functional as F
+from genesis.testing import Maker
+from genesis.testing.devices import moved
+from genesis.testing.opcheck import samples_of
+
+
+@pytest.fixture
+def gpu():
+    with using(Emulated(1)) as driver, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostWarning)
+        yield driver
+
+
+def launches(gpu, function, *args):
+    before = gpu.calls.get("launch", 0)
+    result = function(*args)
+    return gpu.calls.get("launch", 0) - before, result
+
+
+COUNTED = {
+    "an elementwise op": (lambda x: x.exp(), 1),
+    "of another layout": (lambda x: x.t() + 1, 1),
+    "with broadcasting": (lambda x: x * x[0], 1),
+    "a number": (lambda x: x * 2.5, 1),
+    "softmax": (lambda x: x.softmax(1), 1),
+    "a sum of rows": (lambda x: x.sum(1), 1),
+    "of columns": (lambda x: x.sum(0), 1),
+    "of few": (lambda x: x.sum(), 1),
+    "a variance": (lambda x: x.var(1), 1),
+    "two pieces": (lambda x: genesis.cat([x, x]), 2),
+    "a copy of a view": (lambda x: x.t().contiguous(), 1),
+    "a write into one": (lambda x: x[:, ::2].mul_(2.0), 2),
+    "a view": (lambda x: x.t()[1:], 0),
+    "layer norm": (lambda x: F.layer_norm(x, (6,)), 1),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_launches_and_values(name, gpu):
+    function, expected = COUNTED[name]
+    x = genesis.randn(4, 6)
+    count, y = launches(gpu, function, x.to("cuda"))
+    assert count == expected
+    np.testing.assert_allclose(y.cpu().numpy(), function(x.clone()).numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_one_total_of_many_elements_is_one_of_parts(gpu):
+    x = genesis.randn(300, 1000)
+    count, y = launches(gpu, lambda x: x.sum(), x.to("cuda"))
+    assert count == 2
+    np.testing.assert_allclose(y.item(), x.double().sum().item(), rtol=1e-5)
+
+
+def test_another_number_or_size_needs_no_other_code(gpu, monkeypatch):
+    made = []
+    monkeypatch.setattr(lowering, "Kernel", lambda *args: made.append(Kernel(*args)) or made[-1])
+    x = genesis.ones(1234, device="cuda")
+    assert (x * 1.25).sum().item() == 1542.5
+    first = len(made)
+    assert (x * 7.5)[0].item() == 7.5 and len(made) == first  # the same kernel
+    (x[:321] * 1.25).exp()
+    multiplications = {k.code.source for k in made if k.code.signature == ("*fp32", "fp64", "*fp32", "i32")}
+    assert len(multiplications) == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", [genesis.bfloat16, genesis.float16, genesis.float64, genesis.int64, genesis.int32, genesis.bool]
+)
+def test_dtypes(dtype, gpu):
+    x = (genesis.randn(3, 40) * 3).to(dtype)
+    for function in (
+        lambda x: x + x,
+        lambda x: x == x.t().contiguous().t(),
+        lambda x: x.sum(1),
+        lambda x: x.float(),
+        lambda x: x.amax(0),
+    ):
+        here, there = function(x), function(x.to("cuda")).cpu()
+        assert here.dtype is there.dtype
+        if dtype.itemsize == 2:  # a kernel rounds once
+            np.testing.assert_allclose(there.float().numpy(), here.float().numpy(), rtol=2e-2, atol=1e-2)
+        else:
+            np.testing.assert_allclose(there.numpy(), here.numpy(), rtol=1e-6)
+
+
+def test_nan_and_infinity(gpu):
+    x = genesis.tensor([[1.0, float("nan"), 3.0], [float("-inf"), 2.0, float("inf")], [float("-inf")] * 3])
+    for function in (lambda x: x.amax(1), lambda x: x.amin(1), lambda x: x.sum(1), lambda x: x.softmax(1), lambda x: x.logsumexp(1),
+                     lambda x: x.argmax(1), lambda x: x.relu(), lambda x: x.maximum(x.flip(1)), lambda x: x.isfinite()):  # fmt: skip
+        np.testing.assert_array_equal(function(x.to("cuda")).cpu().numpy(), function(x).numpy())
+
+
+def test_memory_that_overlaps(gpu):
+    for function in (
+        lambda x: x[1:].copy_(x[:-1]),
+        lambda x: x[::2].copy_(x[1::2]),
+        lambda x: x.t().copy_(x) if x.ndim > 1 else x,
+    ):
+        for shape in ((9,), (3, 3)):
+            x = genesis.arange(float(np.prod(shape))).reshape(shape)
+            y = x.to("cuda")
+            try:
+                function(x)
+            except RuntimeError:
+                continue  # shapes that do not fit
+            function(y)
+            assert y.tolist() == x.tolist()
+
+
+def test_ops_without_any_kernel_are_those_of_the_table(gpu, monkeypatch):
+    """A kernel that is new, or lost, changes the table."""
+    lowers = set()
+    real = lowering.lowered
+
+    def watched(op, args):
+        made = real(op, args)
+        lowers.update([op.name] if made is not None else [])
+        return made
+
+    monkeypatch.setattr(choose, "lowered", watched)
+    monkeypatch.setattr(choose, "_chosen", {})
+    ops = [op for op in primitives() if not op.kind.views]
+    for op in ops:
+        for dtype in (genesis.float32, genesis.int64, genesis.bool):
+            try:
+                cases = [moved(case, genesis.device("cuda:0")) for case in samples_of(op, Maker(dtype))]
+            except Exception:  # an op of other dtypes
+                continue
+            for case in cases:
+                try:
+                    op.call(*case.args, **case.kwargs)
+                except (RuntimeError, TypeError, ValueError, NotImplementedError):  # so does the CPU
+                    continue
+    table = [name for names in HOST.values() for name in names.split()]
+    assert len(table) == len(set(table))
+    assert {op.name for op in ops} - lowers == set(table)
+
+
+# ---- G1: a step of a transformer
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(11, 16)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.first, self.second = nn.LayerNorm(16), nn.LayerNorm(16)
+        self.wide, self.narrow, self.head = nn.Linear(16, 32), nn.Linear(32, 16), nn.Linear(16, 11)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        y = self.first(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        x = x + self.narrow(F.gelu(self.wide(self.second(x))))
+        return self.head(x)
+
+
+def trained(place, kind, steps=4):
+    genesis.manual_seed(0)
+    model = Block().to(place)
+    optimizer = kind(model.parameters(), lr=1e-2)
+    tokens = genesis.randint(0, 11, (3, 9)).to(place)
+    losses = []
+    for _ in range(steps):
+        loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [p.detach().cpu() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("kernels", ["loops", "host"])
+def test_a_transformer_trains_as_on_the_cpu(kernels, gpu, monkeypatch):
+    monkeypatch.setenv("GENESIS_CUDA_KERNELS", kernels)
+    here, there = trained("cpu", genesis.optim.AdamW), trained("cuda", genesis.optim.AdamW)
+    np.testing.assert_allclose(there[0], here[0], rtol=1e-4)
+    assert here[0][-1] < here[0][0]
+    here, there = trained("cpu", genesis.optim.SGD), trained("cuda", genesis.optim.SGD)
+    for p, q in zip(there[1], here[1], strict=True):  # steps of Adam may be either way where a gradient is 0
+        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-4, atol=1e-6)
+    assert (gpu.calls.get("launch", 0) > 0) == (kernels == "loops")
+
+
+def test_kernels_on_two_streams_are_ordered_by_the_program(gpu):
+    x, side = genesis.ones(100, device="cuda"), cuda.Stream()
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        y = x * 2.0
+    with pytest.raises(RuntimeError, match="which of two uses"):
+        y + 1.0
+    cuda.current_stream().wait_stream(side)
+    assert (y + 1.0).sum().item() == 300

@@ -1,0 +1,163 @@
+"""Kernels as Triton prints and compiles them: run by its interpreter, and as machine code for Hopper, which is only looked at."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.cuda.kernels import choose, lowering
+from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.launch import cubins, triton
+from genesis.cuda.launch.kernel import Kernel
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not triton.available(), reason="Triton is not installed")
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setenv("GENESIS_CUDA_KERNELS", "triton")
+    with using(Emulated(1)) as driver, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostWarning)
+        yield driver
+
+
+INTERPRETED = {
+    "arithmetic": lambda x: (x * 2.5 + x / 3.0) - x.square(),
+    "functions": lambda x: x.exp() + x.abs().add(1.0).log() + x.tanh() + x.sigmoid() + x.erf(),
+    "choices": lambda x: genesis.where(x > 0, x, -1.0).clamp(-0.5, 0.5),
+    "of a transposed one": lambda x: x.t().cos() + x[0, :1],
+    "rows": lambda x: x.softmax(1) + x.sum(1, keepdim=True),
+    "columns": lambda x: x.sum(0) + x.amax(0),
+    "one number": lambda x: x.mean(),
+    "spread": lambda x: x.std(1) + x.var(0)[:1],
+    "the first of the largest": lambda x: x.argmax(1),
+    "flags": lambda x: (x > 0).any(1) & (x < 9).all(1),
+    "products": lambda x: x[:, :4].prod(1),
+    "pieces": lambda x: genesis.cat([x, x * 2.0], 1),
+    "layer norm": lambda x: F.layer_norm(x, (x.shape[1],)),
+    "integers": lambda x: (x * 10).to(genesis.int64) + 3,
+    "nan": lambda x: genesis.where(x > 1, float("nan"), x).amax(1),
+}
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_the_interpreter_gives_what_the_cpu_gives(name, gpu):
+    genesis.manual_seed(2)
+    x = genesis.randn(5, 37)
+    there = INTERPRETED[name](x.to("cuda")).cpu()
+    assert gpu.calls["launch"] > 0
+    np.testing.assert_allclose(there.numpy(), INTERPRETED[name](x).numpy(), rtol=2e-6, atol=2e-6)
+
+
+def test_long_rows_are_read_in_blocks(gpu):
+    x = genesis.randn(2, (1 << 14) + 5)
+    np.testing.assert_allclose(x.to("cuda").softmax(1).cpu().numpy(), x.softmax(1).numpy(), rtol=1e-5, atol=1e-9)
+
+
+def test_parts_of_one_total(gpu):
+    x = genesis.randn(300, 1000)
+    np.testing.assert_allclose(x.to("cuda").sum().item(), x.double().sum().item(), rtol=1e-5)
+
+
+def test_16_bits(gpu):
+    """The interpreter cuts bits off where a GPU rounds: one unit of the last place more."""
+    x = genesis.randn(4, 33).bfloat16()
+    there = (x.to("cuda") * 3.0).cpu().float()
+    np.testing.assert_allclose(there.numpy(), (x * 3.0).float().numpy(), rtol=2**-7)
+
+
+# ---- G4: machine code for Hopper
+
+
+def kernels_of(function, *shapes, dtype="float32"):
+    """The kernels that a function of contiguous tensors of these shapes launches."""
+    made = []
+    with pytest.MonkeyPatch.context() as patch, using(Emulated(1)):
+        patch.setattr(choose, "_chosen", {})
+        patch.setattr(lowering, "Kernel", lambda *args: made.append(Kernel(*args)) or made[-1])
+        tensors = [genesis.ones(*shape, dtype=getattr(genesis, dtype), device="cuda") for shape in shapes]
+        made.clear()
+        function(*tensors)
+    return [kernel.code for kernel in made]
+
+
+STOCK = {  # a function, shapes, and whether 16 bytes are read at once
+    "add": (lambda x, y: x + y, [(1 << 20,), (1 << 20,)], True),
+    "mul by a row": (lambda x, y: x * y, [(64, 4096), (4096,)], True),
+    "a number": (lambda x: x * 2.5, [(1 << 20,)], True),
+    "exp": (lambda x: x.exp(), [(1 << 20,)], True),
+    "erf": (lambda x: x.erf(), [(1 << 20,)], True),
+    "tanh": (lambda x: x.tanh(), [(1 << 20,)], True),
+    "pow": (lambda x, y: x**y, [(1 << 20,), (1 << 20,)], True),
+    "transposed": (lambda x: x.t().contiguous(), [(1024, 1024)], False),
+    "softmax": (lambda x: x.softmax(1), [(128, 8192)], True),
+    "log_softmax": (lambda x: x.log_softmax(1), [(128, 8192)], True),
+    "layer norm": (lambda x: F.layer_norm(x, (8192,)), [(128, 8192)], True),
+    "sum of rows": (lambda x: x.sum(1), [(128, 8192)], True),
+    "sum of columns": (lambda x: x.sum(0), [(1024, 1024)], True),
+    "sum of all": (lambda x: x.sum(), [(1024, 1024)], False),
+    "argmax": (lambda x: x.argmax(1), [(128, 4096)], True),
+    "odd rows": (lambda x: x.softmax(1), [(8, 50257)], False),
+}
+FEW = ("add", "softmax", "sum of columns")
+
+
+def looked_at(name, dtype="float32"):
+    function, shapes, vectors = STOCK[name]
+    for code in kernels_of(function, *shapes, dtype=dtype):
+        aligned = tuple([i for i, letter in enumerate(code.letters) if letter != "d"])
+        text = triton.text_of(triton.compiled(code.source, code.signature, aligned, code.warps))
+        yield code, text, vectors
+
+
+def check(code, text, vectors):
+    registers, stack = (int(n) for n in re.search(r"REG:(\d+) STACK:(\d+)", text).groups())
+    assert stack == 0 and "LDL" not in text and "STL" not in text, "registers spill"
+    assert registers * 32 * code.warps <= 65536
+    if vectors:
+        assert "LDG.E.128" in text, "no 16 bytes are read at once"
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_machine_code(name):
+    for each in looked_at(name):
+        check(*each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", STOCK)
+def test_machine_code_of_every_stock_kernel(name, dtype):
+    for each in looked_at(name, dtype):
+        check(*each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", [80, 100])
+def test_other_gpus(capability):
+    for name in FEW:
+        function, shapes, _ = STOCK[name]
+        for code in kernels_of(function, *shapes):
+            assert triton.compiled(code.source, code.signature, (), code.warps, capability).image
+
+
+def test_machine_code_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("GENESIS_CACHE_DIR", str(tmp_path))
+    (code,) = kernels_of(lambda x, y: x + y, (1 << 20,), (1 << 20,))
+    before = dict(cubins.made)
+    first = cubins.cubin(code.source, code.signature, (0, 1), code.warps, 90)
+    again = cubins.cubin(code.source, code.signature, (0, 1), code.warps, 90)
+    assert first == again and first.image[:4] == b"\x7fELF"
+    assert {k: cubins.made[k] - before[k] for k in before} == {"compiled": 1, "loaded": 1}
+    assert len(list(tmp_path.glob("*.cubin"))) == 1
+    monkeypatch.setattr(triton, "available", lambda: False)  # what is kept needs no compiler
+    assert cubins.cubin(code.source, code.signature, (0, 1), code.warps, 90) == first
+    with pytest.raises(NotImplementedError, match="Triton is not installed"):
+        cubins.cubin(code.source, code.signature, (0,), code.warps, 90)
