@@ -119,6 +119,10 @@ class Memory(ABC):
     def used_on(self, array: Any, stream: Any) -> None:  # noqa: B027, most devices have one stream
         """Keep the memory of an array until a stream of the device has done what it was told until then."""
 
+    def drawn(self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
+        """The random numbers that the CPU would draw from a stream, made on a device; None: the CPU is to draw them."""
+        return None
+
     def why_none(self) -> str:
         """Why there are no devices of this type, where `count` is 0."""
         return "there are no devices of this type"

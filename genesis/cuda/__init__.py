@@ -18,6 +18,7 @@ from genesis.cuda.arrays import MEMORY
 from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
 from genesis.cuda.kernels import choose as _choose
+from genesis.cuda.kernels import draws as _draws
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.queues import *
 from genesis.cuda.runtime import connection as _connection
@@ -27,7 +28,7 @@ from genesis.cuda.usage import *
 
 OutOfMemoryError = CudaOutOfMemory
 
-MEMORY.choose, MEMORY.write = _choose.kernel_of, _choose.written
+MEMORY.choose, MEMORY.write, MEMORY.draw = _choose.kernel_of, _choose.written, _draws.drawn
 _register(MEMORY)
 
 

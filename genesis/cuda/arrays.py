@@ -100,9 +100,10 @@ class CudaMemory(Memory):
 
     type, arrays = "cuda", CudaArray
 
-    # set by `genesis.cuda`: what computes an op, and what writes one array into another, where kernels can
+    # set by `genesis.cuda`: what computes an op, what writes one array into another, and what draws numbers, where kernels can
     choose: Callable[[Any], Any] | None = None
     write: Callable[[CudaArray, CudaArray], bool] | None = None
+    draw: Callable[..., Any] | None = None
 
     def count(self) -> int:
         return connection.driver().count() if connection.available() else 0
@@ -142,6 +143,9 @@ class CudaMemory(Memory):
 
     def kernel(self, op: Any) -> Any:
         return None if self.choose is None else self.choose(op)
+
+    def drawn(self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> Any:
+        return None if self.draw is None else self.draw(stream, name, shape, dtype, device)
 
     def pin(self, array: Host) -> Host:
         if self.is_pinned(array):

@@ -302,6 +302,7 @@ def test_both_drivers_have_the_same_functions():
 
 def test_without_a_driver_there_is_a_reason(monkeypatch):
     monkeypatch.setattr(connection, "_chosen", [])
+    monkeypatch.setattr(connection, "_reason", [""])
     monkeypatch.setenv("GENESIS_CUDA", "off")
     assert not connection.available() and connection.unavailable() == "GENESIS_CUDA is off"
     with using(None, "the cable is out"), pytest.raises(RuntimeError, match="there is no GPU here: the cable is out"):

@@ -10,8 +10,8 @@ import pytest
 import genesis
 import genesis.distributed.nn.ops  # noqa: F401, ops that are imported late
 from genesis import cuda, nn
-from genesis.cuda.kernels import choose, lowering
-from genesis.cuda.kernels.host import HOST, HostWarning
+from genesis.cuda.kernels import choose, lowering, products
+from genesis.cuda.kernels.host import HOST, HostWarning, computed_on_host
 from genesis.cuda.launch.kernel import Kernel
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
@@ -137,7 +137,7 @@ def test_ops_without_any_kernel_are_those_of_the_table(gpu, monkeypatch):
 
     monkeypatch.setattr(choose, "lowered", watched)
     monkeypatch.setattr(choose, "_chosen", {})
-    ops = [op for op in primitives() if not op.kind.views]
+    ops = [op for op in primitives() if not op.kind.views and op.name not in products.OPS]
     for op in ops:
         for dtype in (genesis.float32, genesis.int64, genesis.bool):
             try:
@@ -152,6 +152,58 @@ def test_ops_without_any_kernel_are_those_of_the_table(gpu, monkeypatch):
     table = [name for names in HOST.values() for name in names.split()]
     assert len(table) == len(set(table))
     assert {op.name for op in ops} - lowers == set(table)
+
+
+# ---- products
+
+
+PRODUCTS = {
+    "matrices": (lambda x, y: x @ y, (5, 7), (7, 9)),
+    "a transposed one": (lambda x, y: x @ y.t(), (70, 33), (90, 33)),
+    "rows of a batch": (lambda x, y: x @ y, (3, 5, 7), (7, 9)),
+    "a batch": (lambda x, y: x @ y.mT, (2, 3, 5, 7), (2, 3, 9, 7)),
+    "a batch and one": (lambda x, y: x @ y, (5, 7), (3, 7, 9)),
+    "batches that broadcast": (lambda x, y: x @ y, (2, 1, 5, 7), (3, 7, 9)),
+    "a batch of another layout": (lambda x, y: x.transpose(0, 1) @ y, (5, 2, 7), (2, 7, 9)),
+    "linear": (lambda x, y: F.linear(x, y, y[:, 0]), (4, 6, 8), (10, 8)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
+def test_products(name, dtype, gpu):
+    function, *shapes = PRODUCTS[name]
+    x, y = [genesis.randn(*shape).to(dtype).requires_grad_() for shape in shapes]
+    a, b = [t.detach().to("cuda").requires_grad_() for t in (x, y)]
+    here, there = function(x, y), function(a, b)
+    for out in (here, there):
+        out.float().square().sum().backward()
+    tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype is genesis.float32 else {"rtol": 2e-2, "atol": 0.3}
+    for p, q in ((there, here), (a.grad, x.grad), (b.grad, y.grad)):
+        np.testing.assert_allclose(p.detach().cpu().float().numpy(), q.detach().float().numpy(), **tolerance)
+    assert not {"matmul", "matmul_tn", "linear"} & set(computed_on_host)
+
+
+# ---- G8: random numbers
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16])
+def test_uniform_numbers_are_those_of_the_cpu_bit_for_bit(dtype, gpu):
+    drawn = {}
+    for place in ("cpu", "cuda"):
+        genesis.manual_seed(2**63 + 11)
+        genesis.rand(3)  # the stream is somewhere
+        drawn[place] = [genesis.rand(n, dtype=dtype, device=place).tolist() for n in (1, 7, 4096, 5001)]
+        drawn[place].append(genesis.randn(5, device=place).tolist())
+    assert drawn["cpu"] == drawn["cuda"] and gpu.calls["launch"] == 4
+
+
+def test_dropout_drops_what_the_cpu_drops(gpu):
+    masks = []
+    for place in ("cpu", "cuda"):
+        genesis.manual_seed(4)
+        masks.append(F.dropout(genesis.ones(50, device=place), 0.3).tolist())
+    assert masks[0] == masks[1]
 
 
 # ---- G1: a step of a transformer

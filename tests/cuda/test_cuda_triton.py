@@ -10,7 +10,9 @@ import pytest
 
 import genesis
 from genesis.cuda.kernels import choose, lowering
+from genesis.cuda.kernels.draws import Uniform
 from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.kernels.products import Product, tile_of
 from genesis.cuda.launch import cubins, triton
 from genesis.cuda.launch.kernel import Kernel
 from genesis.cuda.runtime.connection import using
@@ -43,6 +45,9 @@ INTERPRETED = {
     "pieces": lambda x: genesis.cat([x, x * 2.0], 1),
     "layer norm": lambda x: F.layer_norm(x, (x.shape[1],)),
     "integers": lambda x: (x * 10).to(genesis.int64) + 3,
+    "a product": lambda x: x @ x.t(),
+    "a product and a bias": lambda x: F.linear(x, genesis.cat([x, x]), x[0, :10]),
+    "products of a batch": lambda x: genesis.stack([x, x + 1.0]) @ genesis.stack([x.t(), x.t()]),
     "nan": lambda x: genesis.where(x > 1, float("nan"), x).amax(1),
 }
 
@@ -71,6 +76,15 @@ def test_16_bits(gpu):
     x = genesis.randn(4, 33).bfloat16()
     there = (x.to("cuda") * 3.0).cpu().float()
     np.testing.assert_allclose(there.numpy(), (x * 3.0).float().numpy(), rtol=2**-7)
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.float16])
+def test_the_interpreter_draws_the_numbers_of_the_cpu(dtype, gpu):
+    drawn = []
+    for place in ("cpu", "cuda"):
+        genesis.manual_seed(2**63 + 5)
+        drawn.append(genesis.rand(3001, dtype=dtype, device=place).tolist())
+    assert drawn[0] == drawn[1]
 
 
 # ---- G4: machine code for Hopper
@@ -137,6 +151,29 @@ def test_machine_code(name):
 def test_machine_code_of_every_stock_kernel(name, dtype):
     for each in looked_at(name, dtype):
         check(*each)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.slow
+def test_machine_code_of_products(dtype, biased):
+    kind = getattr(genesis, dtype).np
+    for size in (96, 4096):
+        for unit in ((False, True, False, True), (False, True, True, False), (True, False, False, True)):
+            kernel = Product(kind, tile_of(size, size, kind), unit, biased)
+            text = triton.text_of(triton.compiled(kernel.source, kernel.signature, tuple(range(13)), kernel.warps))
+            check(kernel, text, False)
+            assert ("HGMMA" in text) == (dtype != "float32")  # the tensor cores of Hopper
+
+
+def test_random_bits_are_made_of_integers_alone():
+    for dtype in (genesis.float32, genesis.float64):
+        kernel = Uniform(dtype.np)
+        text = triton.text_of(
+            triton.compiled(kernel.source, kernel.signature, (0, 1), kernel.warps, fused=kernel.fused)
+        )
+        check(kernel, text, False)
+        assert "FFMA" not in text and "DFMA" not in text
 
 
 @pytest.mark.slow

@@ -122,9 +122,17 @@ class Generator:
         with self._lock:
             if self._philox is None:
                 counter = [self._block & _MASK, self._block >> 64 & _MASK, 0, 0]
-                self._philox = np.random.Philox(key=[self._seed & _MASK, 0], counter=counter)
+                key = np.array([self._seed & _MASK, 0], np.uint64)  # of a list NumPy makes floats from 2**63 on
+                self._philox = np.random.Philox(key=key, counter=np.array(counter, np.uint64))
             self._block += blocks
             return self._philox.random_raw(blocks * 4)[:count]  # type: ignore[no-any-return]
+
+    def reserve(self, count: int) -> tuple[int, int]:
+        """Move on as if so many words were drawn, for whoever makes them himself; the key and the block of the first."""
+        with self._lock:
+            key, first = self._seed & _MASK, self._block
+            self._position(first + -(-count // 4))
+        return key, first
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""

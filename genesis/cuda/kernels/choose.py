@@ -11,6 +11,7 @@ from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.host import host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
+from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
 
 _chosen: dict[Op, Callable[..., Any]] = {}
@@ -23,8 +24,24 @@ def kernel_of(op: Op) -> Callable[..., Any] | None:
         return None
     chosen = _chosen.get(op)
     if chosen is None:
-        chosen = _chosen[op] = view_of(op) if op.kind.views else launched(op)
+        chosen = _chosen[op] = _made(op)
     return chosen
+
+
+def _made(op: Op) -> Callable[..., Any]:
+    if op.kind.views:
+        return view_of(op)
+    return with_host(op, product_of(op, host_kernel(op))) if op.name in OPS else launched(op)
+
+
+def with_host(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel, or the host where no kernels are wanted."""
+    otherwise = host_kernel(op)
+    return lambda *args: otherwise(*args) if _none_wanted() else kernel(*args)
+
+
+def _none_wanted() -> bool:
+    return os.environ.get("GENESIS_CUDA_KERNELS") == "host"
 
 
 def launched(op: Op) -> Callable[..., Any]:
@@ -33,7 +50,7 @@ def launched(op: Op) -> Callable[..., Any]:
     otherwise = host_kernel(op)
 
     def kernel(*args: Any) -> Any:
-        if os.environ.get("GENESIS_CUDA_KERNELS") == "host":
+        if _none_wanted():
             return otherwise(*args)
         numbers = numbers_of(op, args)
         key = tuple([float if i in numbers else signature(a) for i, a in enumerate(args)])
@@ -64,7 +81,7 @@ _writes: dict[Any, Launches | None] = {}
 
 def written(target: CudaArray, source: CudaArray) -> bool:
     """Write one array into another by a kernel; whether there is one for that."""
-    if target.on is not source.on or not target.size or os.environ.get("GENESIS_CUDA_KERNELS") == "host":
+    if target.on is not source.on or not target.size or _none_wanted():
         return False
     if source.storage is target.storage:
         if not source.is_contiguous:

@@ -17,7 +17,7 @@ from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 
 HOST = {
-    "products, until there are kernels of tiles": "matmul matmul_tn linear einsum_terms convolution convolution_weight",
+    "products of more than matrices, until there are kernels of them": "einsum_terms convolution convolution_weight",
     "elements named by indices, until errors of indices come back from kernels": "gather_at take_index place put scatter_sum "
     "mask_places max_places check_range searchsorted bincount histc",
     "along a dimension, in order": "cumsum cumprod logcumsumexp running_position argsort top_positions kth_position unique "

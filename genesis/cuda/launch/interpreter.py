@@ -20,12 +20,12 @@ _lock = threading.Lock()
 _process: list[subprocess.Popen[bytes]] = []
 
 
-def run(source: str, programs: int, arguments: list[Any]) -> list[np.ndarray[Any, Any] | None]:
+def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[np.ndarray[Any, Any] | None]:
     """Run all programs of a kernel on arrays and numbers; returns the arrays as they are then, None for numbers."""
     with _lock:
         process = _started()
         assert process.stdin is not None and process.stdout is not None
-        pickle.dump((source, programs, arguments), process.stdin)
+        pickle.dump((source, grid, arguments), process.stdin)
         process.stdin.flush()
         done, answer = pickle.load(process.stdout)
     if not done:

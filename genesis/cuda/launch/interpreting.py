@@ -70,7 +70,7 @@ class Library:
         return call
 
 
-def run(source: str, programs: int, arguments: list[Any]) -> list[Any]:
+def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[Any]:
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -82,10 +82,12 @@ def run(source: str, programs: int, arguments: list[Any]) -> list[Any]:
             given.append(Pointer(value))
         elif isinstance(value, float):
             given.append(tl.tensor(TensorHandle(np.array([value]), tl.float64), tl.float64))
+        elif isinstance(value, np.uint64):
+            given.append(tl.tensor(TensorHandle(np.array([value]), tl.uint64), tl.uint64))
         else:
             given.append(value)
     with np.errstate(all="ignore"):
-        kernel[(programs,)](*given)
+        kernel[grid](*given)
     return [value.array if isinstance(value, Pointer) else None for value in given]
 
 

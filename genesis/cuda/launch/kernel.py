@@ -9,8 +9,8 @@ has the emulated device run the code by Triton's interpreter instead of the loop
 
 from __future__ import annotations
 
-import math
 import os
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,70 @@ ALIGNED = 16  # bytes
 SHARED = 48 << 10  # bytes of shared memory that a kernel has without asking
 
 
-class Kernel:
+class Launched(ABC):
+    """Something that is loaded on a device, once for each way in which its pointers are aligned, and launched.
+
+    Attributes:
+        source: in Triton's language, the function `kernel`
+        signature: Triton's type of each parameter; letters: the same for `Parameters`
+        warps: of 32 threads
+        fused: whether a product and a sum may be rounded once
+    """
+
+    source: str
+    signature: tuple[str, ...]
+    letters: str
+    warps: int = 4
+    fused = True
+    free: frozenset[int] = frozenset()  # parameters of which it does not matter whether they are multiples of 16
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        return Parameters(self.letters)
+
+    @cached_property
+    def _loaded(self) -> dict[tuple[Device, tuple[int, ...]], tuple[int, int]]:
+        """The driver's handle and the bytes of shared memory, by device and parameters that are multiples of 16."""
+        return {}
+
+    def start(self, on: Device, stream: int, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+        """Start so many programs of it, with these values for its parameters."""
+        aligned = tuple(
+            [i for i, x in enumerate(values) if self.letters[i] not in "fd" and i not in self.free and x % ALIGNED == 0]
+        )
+        function, shared = self._loaded.get((on, aligned)) or self._load(on, aligned)
+        on.enter().launch(function, grid, 32 * self.warps, shared, stream, self.parameters, values)
+
+    def _load(self, on: Device, aligned: tuple[int, ...]) -> tuple[int, int]:
+        driver, shared = on.enter(), 0
+        if driver.emulated:
+            function = driver.function(driver.load(Image(self.run, self.spans)), NAME)
+        else:
+            major, minor = (driver.attribute(on.index, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+            made = cubin(self.source, self.signature, aligned, self.warps, 10 * major + minor, self.fused)
+            function, shared = driver.function(driver.load(made.image), made.name), made.shared
+            if shared > SHARED:
+                driver.allow_shared(function, shared)
+        self._loaded[on, aligned] = function, shared
+        return function, shared
+
+    # ---- on the emulated device
+
+    @abstractmethod
+    def spans(self, grid: tuple[int, int, int], values: tuple[Any, ...]) -> list[Span]:
+        """What it reads and writes."""
+
+    @abstractmethod
+    def run(self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+        """Do it, in the emulated device's memory."""
+
+
+def interpreted() -> bool:
+    """Whether Triton's interpreter runs kernels on the emulated device."""
+    return os.environ.get("GENESIS_CUDA_KERNELS") == "triton"
+
+
+class Kernel(Launched):
     """Loops over the elements of some operands.
 
     Args:
@@ -43,40 +106,20 @@ class Kernel:
         self.nest, self.numbers = nest, numbers
         first = nest.body[0]
         self.told = isinstance(first, For) and first.axes[0].extent == CALLED
-        self._loaded: dict[tuple[Device, tuple[int, ...]], int] = {}
 
     @cached_property
     def code(self) -> Emitted:
         return emitted(self.nest, self.numbers)
 
-    @cached_property
-    def parameters(self) -> Parameters:
-        return Parameters(self.code.letters)
+    source = property(lambda self: self.code.source)
+    signature = property(lambda self: self.code.signature)
+    letters = property(lambda self: self.code.letters)
+    warps = property(lambda self: self.code.warps)
 
     def launch(self, on: Device, stream: int, operands: list[Any], count: int = 0) -> None:
         """Start it with these addresses and numbers; ``count`` is how long a loop is that is told so."""
         values = (*operands, count) if self.told else tuple(operands)
-        aligned = tuple([i for i, x in enumerate(values) if self.code.letters[i] != "d" and x % ALIGNED == 0])
-        function = self._loaded.get((on, aligned)) or self._load(on, aligned)
-        driver = on.enter()
-        grid = self.code.grid(count), 1, 1
-        driver.launch(function, grid, 32 * self.code.warps, self.shared, stream, self.parameters, values)
-
-    shared = 0
-
-    def _load(self, on: Device, aligned: tuple[int, ...]) -> int:
-        driver = on.enter()
-        if driver.emulated:
-            function = driver.function(driver.load(Image(self._run, self._spans)), NAME)
-        else:
-            major, minor = (driver.attribute(on.index, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
-            code = self.code
-            made = cubin(code.source, code.signature, aligned, code.warps, 10 * major + minor)
-            function, self.shared = driver.function(driver.load(made.image), made.name), made.shared
-            if made.shared > SHARED:
-                driver.allow_shared(function, made.shared)
-        self._loaded[on, aligned] = function
-        return function
+        self.start(on, stream, (self.code.grid(count), 1, 1), values)
 
     # ---- on the emulated device
 
@@ -107,7 +150,7 @@ class Kernel:
             low, high = min(low, low + (rounds - 1) * stride), max(high, high + (rounds - 1) * stride)
         return low, high + 1
 
-    def _spans(self, grid: tuple[int, int, int], values: tuple[Any, ...]) -> list[Span]:
+    def spans(self, grid: tuple[int, int, int], values: tuple[Any, ...]) -> list[Span]:
         count = values[-1] if self.told else 0
         spans = {}
         for operand, uses in self._uses.items():
@@ -130,9 +173,9 @@ class Kernel:
                 out.append(memory.array(values[i], dtype, high))
         return out
 
-    def _run(self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+    def run(self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
         arrays = self._operands(memory, values)
-        if os.environ.get("GENESIS_CUDA_KERNELS") == "triton":
+        if interpreted():
             self._interpret(arrays, grid, values)
         elif self.told:
             run_some(self.nest, arrays, range(values[-1]))
@@ -142,6 +185,6 @@ class Kernel:
 
     def _interpret(self, arrays: list[Any], grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
         given = [float(values[i]) if i in self.numbers else a for i, a in enumerate(arrays)]
-        results = interpreter.run(self.code.source, math.prod(grid), [*given, *values[len(arrays) :]])
+        results = interpreter.run(self.source, grid, [*given, *values[len(arrays) :]])
         for i in self.nest.writes:
             arrays[i][...] = results[i]

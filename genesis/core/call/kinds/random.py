@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.device import CPU
+from genesis.base.device import CPU, MEMORIES
 from genesis.base.errors import GraphError, message
 from genesis.base.memory import too_large
 from genesis.core.call import dispatch
@@ -111,5 +111,9 @@ def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *opt
             return op.kernel(stream, tuple(shape), dtype, *options)
         except MemoryError:
             raise too_large(op.name, tuple(shape), dtype, Spec(tuple(shape), dtype)) from None
+    if not ACTIVE and not LEVELS and not options:
+        there = MEMORIES[device.type].drawn(stream, name, tuple(shape), dtype, device)
+        if there is not None:
+            return there
     out = run(op, (stream, tuple(shape), dtype, *options))
     return out._array if device == CPU else REGISTRY["transfer"].call(out, device, CPU)._array

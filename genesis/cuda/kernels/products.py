@@ -1,0 +1,175 @@
+"""Products of matrices by a kernel of tiles: what computes them where cuBLAS is not asked.
+
+One program makes a tile of the result, going through the inner dimension in steps; sums are in float32, also of 16-bit
+numbers, which the tensor cores multiply. float32 is multiplied in float32. Batches are the second dimension of the grid.
+
+``bias`` is added, and the result is rounded, before it is stored.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.op import Op
+from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.launch import interpreter
+from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.runtime.emulated_memory import Spaces
+from genesis.cuda.runtime.emulated_queues import Span
+from genesis.jit.lowering.triton_code import pointer_to
+
+OPS = ("matmul", "matmul_tn", "linear")
+Grid = tuple[int, int, int]
+
+_SOURCE = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
+    pid = tl.program_id(0)
+    z = tl.program_id(1).to(tl.int64)
+    wide = tl.cdiv(N, {n})
+    m = (pid // wide) * {m} + tl.arange(0, {m})
+    n = (pid % wide) * {n} + tl.arange(0, {n})
+    k = tl.arange(0, {k})
+    left = a + z * az + m[:, None] * {am} + k[None, :] * {ak}
+    right = b + z * bz + k[:, None] * {bk} + n[None, :] * {bn}
+    total = tl.zeros([{m}, {n}], tl.float32)
+    for done in range(0, K, {k}):
+        x = tl.load(left, mask=(m[:, None] < M) & (k[None, :] < K - done), other=0.0)
+        y = tl.load(right, mask=(k[:, None] < K - done) & (n[None, :] < N), other=0.0)
+        total = tl.dot(x, y, total, input_precision="ieee")
+        left += {k} * {ak}
+        right += {k} * {bk}
+    {added}
+    out = c + z * M * N + m[:, None] * N + n[None, :]
+    tl.store(out, total.to({kind}), mask=(m[:, None] < M) & (n[None, :] < N))
+"""
+_ADDED = "total += tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)[None, :]"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows, columns and steps of a program."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+
+
+def tile_of(m: int, n: int, dtype: Any) -> Tile:
+    """By rule: large ones where there are enough for all processors."""
+    if dtype in HALVES:
+        return Tile(128, 128, 64, 8) if m * n >= 1 << 20 else Tile(64, 64, 64, 4)
+    return Tile(64, 64, 16, 8) if min(m, n) >= 64 else Tile(32, 32, 16, 4)
+
+
+class Product(Launched):
+    """The kernel for operands of a dtype, with unit strides along some dimensions, with or without a bias."""
+
+    def __init__(self, dtype: Any, tile: Tile, unit: tuple[bool, bool, bool, bool], biased: bool) -> None:
+        self.dtype, self.tile, self.biased = dtype, tile, biased
+        kind = pointer_to(dtype)
+        steps = {name: "1" if one else name for name, one in zip(("am", "ak", "bk", "bn"), unit, strict=True)}
+        names = {"kind": "c.dtype.element_ty", "added": _ADDED if biased else ""}
+        self.source = _SOURCE.format(m=tile.m, n=tile.n, k=tile.k, **steps, **names).lstrip()
+        self.signature = (kind, kind, kind, kind, *["i32"] * 7, "i64", "i64")
+        self.letters, self.warps = "QQQQ" + "i" * 7 + "qq", tile.warps
+
+    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
+        a, b, bias, c, m, n, k, am, ak, bk, bn, az, bz = values
+        size, last = self.dtype.itemsize, grid[1] - 1
+        left = (last * az + (m - 1) * am + (k - 1) * ak + 1) * size
+        right = (last * bz + (k - 1) * bk + (n - 1) * bn + 1) * size
+        added = [(bias, n * size, False)] if self.biased else []
+        return [(a, left, False), (b, right, False), *added, (c, grid[1] * m * n * size, True)]
+
+    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
+        *_, m, n, k, am, ak, bk, bn, az, bz = values
+        size = self.dtype.itemsize
+        arrays = [memory.array(start, self.dtype, count // size) for start, count, _ in self.spans(grid, values)]
+        left, right, out = arrays[0], arrays[1], arrays[-1]
+        added = arrays[2] if self.biased else np.zeros(1, self.dtype)
+        if interpreted():
+            out[...] = interpreter.run(self.source, grid, [left, right, added, out, *values[4:]])[3]
+            return
+        strided = np.lib.stride_tricks.as_strided
+        x = strided(left, (grid[1], m, k), [s * size for s in (az, am, ak)]).astype(F32)
+        y = strided(right, (grid[1], k, n), [s * size for s in (bz, bk, bn)]).astype(F32)
+        out[...] = (x @ y + (added.astype(F32) if self.biased else 0)).reshape(-1).astype(self.dtype)
+
+
+@functools.cache
+def product(dtype: Any, tile: Tile, unit: tuple[bool, bool, bool, bool], biased: bool) -> Product:
+    return Product(dtype, tile, unit, biased)
+
+
+def product_of(op: Op, otherwise: Any) -> Any:
+    """The kernel of `matmul`, `matmul_tn` or `linear`; what it does not take computes ``otherwise``."""
+
+    def kernel(input: CudaArray, other: CudaArray, bias: CudaArray | None = None) -> Any:
+        arrays = [x for x in (input, other, bias) if x is not None]
+        out = op.kind.infer(op, (input, other, bias) if op.name == "linear" else (input, other))
+        fits = all([x.dtype == out.dtype and x.size for x in arrays]) and (out.dtype in HALVES or out.dtype == F32)
+        if not fits or min(input.ndim, other.ndim) < 2 or 0 in out.shape or out.size >= 1 << 31:
+            return otherwise(input, other) if bias is None else otherwise(input, other, bias)
+        if op.name == "matmul":
+            return _multiplied(input, other, None, out.shape)
+        if op.name == "matmul_tn":
+            return _multiplied(_turned(input), other, None, out.shape)
+        return _multiplied(_rows(input), _turned(other), bias, out.shape)
+
+    return kernel
+
+
+def _turned(x: CudaArray) -> CudaArray:
+    return x.seen(0, x.shape[::-1], x.strides[::-1])
+
+
+def _rows(x: CudaArray) -> CudaArray:
+    """All dimensions but the last as one."""
+    x = x if x.ndim == 2 or x.is_contiguous else MEMORY.copy(x)
+    return x if x.ndim == 2 else x.seen(0, (x.size // x.shape[-1], x.shape[-1]), (x.shape[-1], 1))
+
+
+def _multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> CudaArray:
+    if x.ndim > 2 and y.ndim == 2:  # one product of all rows
+        x = _rows(x)
+    batch = shape[:-2] if max(x.ndim, y.ndim) > 2 else ()
+    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+    x, az = _batched(x, batch)
+    y, bz = _batched(y, batch)
+    bias = bias if bias is None or bias.is_contiguous else MEMORY.copy(bias)
+    out = MEMORY.empty(tuple(shape), x.dtype, x.device)
+    strides = (*x.strides[-2:], *y.strides[-2:])
+    kernel = product(x.dtype, tile_of(m, n, x.dtype), tuple([s == 1 for s in strides]), bias is not None)  # type: ignore[arg-type]
+    tile = kernel.tile
+    grid = -(-m // tile.m) * -(-n // tile.n), int(np.prod(batch, dtype=int)), 1
+    stream = used(x, y, out, *([] if bias is None else [bias]))
+    addresses = x.address, y.address, 0 if bias is None else bias.address, out.address
+    kernel.start(x.on, stream.handle, grid, (*addresses, m, n, k, *strides, az, bz))
+    return out
+
+
+def _batched(x: CudaArray, batch: tuple[int, ...]) -> tuple[CudaArray, int]:
+    """An operand whose batch dimensions are one, and its stride: 0 where all have the same."""
+    if x.ndim == 2:
+        return x, 0
+    own, strides = x.shape[:-2], x.strides[:-2]
+    if int(np.prod(own, dtype=int)) == 1:
+        return x, 0
+    joined = all([strides[i] == strides[i + 1] * own[i + 1] for i in range(len(own) - 1)])
+    if own != batch:
+        missing = len(batch) - len(own)
+        steps = (*[0] * missing, *[0 if n == 1 else s for n, s in zip(own, strides, strict=True)])
+        x, joined = x.seen(0, (*batch, *x.shape[-2:]), (*steps, *x.strides[-2:])), False
+    x = x if joined else MEMORY.copy(x)
+    return x, x.strides[-3]
