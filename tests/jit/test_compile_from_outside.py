@@ -222,6 +222,23 @@ def test_ten_thousand_calls_keep_nothing():
     assert sizes[-1] - sizes[1] < 2**21, sizes
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not say how much memory is in use")
+def test_a_hundred_thousand_calls_need_no_more_memory():
+    step, _ = training(dropout=True)
+    for _ in range(5000):
+        step()
+    gc.collect()
+    objects, sizes = len(gc.get_objects()), [_resident()]
+    for _ in range(10):
+        for _ in range(10_000):
+            step()
+        sizes.append(_resident())
+    gc.collect()
+    assert len(gc.get_objects()) - objects < 50
+    assert sizes[-1] - sizes[1] < 2**20, sizes
+
+
 def _resident():
     """Bytes of this process in memory."""
     with open("/proc/self/statm") as told:

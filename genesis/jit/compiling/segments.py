@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from genesis.arrays.spec import Spec
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import HostCall
+from genesis.jit.lowering.layouts import laid_out
 from genesis.jit.lowering.runner import finished
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
@@ -23,6 +25,7 @@ class Segments:
 
     def __init__(self, program: Program, decided: Decided, results: int) -> None:
         self.parts: list[tuple[Step, Any]] = []  # and the answer, or what Python does then
+        self.specs: list[list[Spec]] = []  # of what each of them gives the parts behind it
         self.renew = any([call.changes for call in decided.calls if call.early])
         rest, known = list(program.calls), list[Var]()
         outside = [*program.arguments, *program.captured, *[x.var for x in program.leaves if x.var is not None]]
@@ -46,6 +49,7 @@ class Segments:
                 results=(*variables, *out),
             )
             self.parts.append((Step(part), then))
+            self.specs.append([v.spec for v in out])
             known += out
         self.last = Step(replace(program, calls=tuple(rest), arguments=(*program.arguments, *known)))
         self.arguments, self.known = len(program.arguments), len(known)
@@ -71,7 +75,7 @@ class Segments:
             Elsewhere: an answer is another one; nothing has been written to
         """
         known: tuple[Any, ...] = ()
-        for step, then in self.parts:
+        for (step, then), specs in zip(self.parts, self.specs, strict=True):
             try:
                 values = step.run((*arrays, *known), numbers, starts)
             except BaseException as stop:
@@ -80,12 +84,12 @@ class Segments:
             if isinstance(then, HostCall):
                 at = {index: value for index, value in zip(then.told, values, strict=False)}
                 then(at, given, done)
-                known += tuple(values[len(then.told) :])
+                known += _laid_out(values[len(then.told) :], specs)
                 numbers = ask() if then.changes else numbers
             else:
                 if not _same(values[0].item(), then[0]):
                     raise Elsewhere
-                known += tuple(values[1:])
+                known += _laid_out(values[1:], specs)
         return self.last.run((*arrays[: self.arguments], *known, *arrays[self.arguments :]), numbers, starts)
 
 
@@ -98,6 +102,11 @@ def _points(program: Program, decided: Decided, results: int) -> Iterator[tuple[
     points += [(i, tuple([told[t] for t in c.told]), c) for i, c in enumerate(decided.calls) if c.early]
     for _, variables, then in sorted(points, key=lambda point: (point[0], isinstance(point[2], HostCall))):
         yield variables, then
+
+
+def _laid_out(values: Sequence[Any], specs: Sequence[Spec]) -> tuple[Any, ...]:
+    """Results have no gaps; what is a part of another value is read with the strides that it has there."""
+    return tuple([laid_out(array, spec) for array, spec in zip(values, specs, strict=True)])
 
 
 def _same(a: Any, b: Any) -> bool:
