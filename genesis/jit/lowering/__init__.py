@@ -7,7 +7,7 @@
 `emit_llvm` prints loops as LLVM code, with the functions of `scalar_code`; `emit_python` runs them over NumPy arrays
 `many`      the same loop over many tensors; `products` (`tiles`, `pairs`), `transposes`, `attention`: kernels of matrices
 `regions`   which calls run together
-`rounds`    programs that go over a batch, computed for some of its elements at a time
+`rounds`    programs that go over a batch, computed for some of its elements at a time; `batches`: how it goes through ops
 `plan`      where values lie in memory; `copies` has the kernels that bring them where they have to be at the end
 `compiled`  a planned program as plain data
 `code`      its kernels as one piece of code, and what a call begins with

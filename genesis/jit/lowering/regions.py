@@ -11,6 +11,7 @@ from genesis.base.narrow import NARROW
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import (
     attention,
+    batches,
     channels,
     convolutions,
     fused,
@@ -38,6 +39,7 @@ from genesis.jit.program import Call, Program, op_of
 from genesis.kernels.llvm import loops
 
 __all__ = [
+    "batches",
     "channels",
     "convolutions",
     "fused",
