@@ -153,3 +153,20 @@ def test_the_same_program_in_torch():
             y.sum().backward()
             outcomes.append((y.tolist(), x.grad.tolist()))
     assert outcomes[0] == outcomes[1]
+
+
+def test_an_operation_of_a_function_and_a_schema():
+    def total(*values):  # its own parameters do not count
+        return genesis.from_numpy(sum(v.detach().numpy() for v in values))
+
+    op = library.custom_op("mylib::total", total, mutates_args=(), schema="(Tensor a, Tensor b) -> Tensor", tags=())
+    assert str(op.signature) == "(a: 'Tensor', b: 'Tensor')" and op(b=genesis.ones(2), a=genesis.ones(2)).tolist() == [
+        2,
+        2,
+    ]
+    op.register_autograd(lambda ctx, g: (g, 2 * g))
+    a = genesis.ones(2, requires_grad=True)
+    (gradient,) = genesis.autograd.grad(op(genesis.zeros(2), a).sum(), a)
+    assert gradient.tolist() == [2, 2]
+    with pytest.raises(ValueError, match=r"mutates_args is \('a',\), the schema writes to \[\]"):
+        library.custom_op("mylib::wrong", total, mutates_args=("a",), schema="(Tensor a) -> Tensor")

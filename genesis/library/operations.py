@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,7 @@ from genesis.core.functions.function import Function
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.core.layers.function_rules import VmapInfo
+from genesis.library.schemas import parsed
 
 _OPS: dict[str, CustomOp] = {}
 _inside: ContextVar[frozenset[str]] = ContextVar("_inside", default=frozenset())  # whose functions around are running
@@ -311,6 +313,21 @@ def _tensor_positions(signature: inspect.Signature) -> tuple[int, ...]:
     return tuple(said) if annotated else tuple(i for i, p in enumerate(parameters) if p.default is p.empty)
 
 
+def _with_schema(function: Callable[..., Any], schema: str, mutates_args: str | Sequence[str]) -> Callable[..., Any]:
+    """A function with the parameters that a schema says."""
+    _, signature, written = parsed(schema)
+    if sorted(written) != sorted([mutates_args] if isinstance(mutates_args, str) else mutates_args):
+        problem = f"mutates_args is {mutates_args!r}, the schema writes to {written}"
+        raise ArgumentValueError(message("custom_op", problem, [("schema", schema)]))
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    return called
+
+
 def custom_op(
     name: str,
     function: Callable[..., Any] | None = None,
@@ -318,6 +335,8 @@ def custom_op(
     *,
     mutates_args: str | Sequence[str],
     device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Sequence[Any] | None = None,
 ) -> Any:
     """Make a function an operation of its own, ``genesis.ops.<namespace>.<name>``; a decorator without ``function``.
 
@@ -328,9 +347,12 @@ def custom_op(
         name: ``"namespace::name"``
         mutates_args: the parameters it writes to, each call counts as a write to them; writes to others are an error
         device_types: the devices it works on; by default all
+        schema: its parameters, as ``"(Tensor x, int n=2) -> Tensor"``; by default the function's
+        tags: accepted, without an effect
 
     Raises:
-        ValueError: no namespace, a name that exists, or an unknown parameter in ``mutates_args``
+        ValueError: no namespace, a name that exists, an unknown parameter in ``mutates_args``, or a schema that is not
+            understood or writes to others than ``mutates_args``
 
     >>> import genesis, numpy as np
     >>> @genesis.library.custom_op("example::cube", mutates_args=())
@@ -343,7 +365,9 @@ def custom_op(
     >>> genesis.library.remove("example::cube")
     """
     if function is None:
-        return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types)
+        return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types, schema=schema)
+    if schema is not None:
+        function = _with_schema(function, schema, mutates_args)
     space, _, short = name.partition("::")
     if not (space.isidentifier() and short.isidentifier()):
         raise ArgumentValueError(
