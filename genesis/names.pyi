@@ -375,7 +375,7 @@ def argmin(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool
     >>> genesis.argmin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([0, 1])
     """
-def argsort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Tensor:
+def argsort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ..., *, axis: Any = ...) -> Tensor:
     """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
 
     Raises:
@@ -691,7 +691,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ...,
     """
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of 1-d tensors, as rows."""
-def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.int | None = ..., out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -873,7 +873,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.complex(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.+2.j])
     """
-def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.int | None = ..., out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -884,7 +884,7 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | 
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.int | None = ..., out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -1174,7 +1174,7 @@ def cummin(input: Tensor, dim: builtins.int) -> Any:
     >>> genesis.cummin(genesis.tensor([3., 1., 2.]), 0).values
     tensor([3., 1., 1.])
     """
-def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
+def cumprod(input: Tensor, dim: builtins.int = ..., *, dtype: Any = ..., out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
 
     The gradient is right where elements are zero, too.
@@ -1186,7 +1186,7 @@ def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor |
     >>> genesis.cumprod(genesis.tensor([1., 2., 3.]), dim=0)
     tensor([1., 2., 6.])
     """
-def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
+def cumsum(input: Tensor, dim: builtins.int = ..., *, dtype: Any = ..., out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
 
     Raises:
@@ -2306,7 +2306,7 @@ def log2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log2(genesis.tensor([1., 8.]))
     tensor([0., 3.])
     """
-def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
     >>> import genesis
@@ -2337,7 +2337,7 @@ def logaddexp2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.logaddexp2(genesis.tensor([0., 1.]), genesis.tensor([0., 1.]))
     tensor([1., 2.])
     """
-def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = ...) -> Tensor:
+def logcumsumexp(input: Tensor, dim: builtins.int = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
     overflow.
 
@@ -2834,7 +2834,7 @@ def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..
     >>> genesis.nansum(genesis.tensor([1., float("nan"), 2.]))
     tensor(3.)
     """
-def narrow(input: Tensor, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+def narrow(input: Tensor, dim: builtins.int = ..., start: builtins.int = ..., length: builtins.int = ..., *, axis: Any = ...) -> Tensor:
     """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
     Raises:
@@ -3635,7 +3635,7 @@ def slogdet(input: Tensor, *, out: Tensor | None = ...) -> Any:
     >>> genesis.slogdet(genesis.eye(2)).logabsdet
     tensor(0.)
     """
-def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
     Warns:
@@ -4161,7 +4161,7 @@ def unfold(input: Tensor, dimension: builtins.int, size: builtins.int, step: bui
     tensor([[0, 1, 2],
             [2, 3, 4]])
     """
-def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ..., *, axis: Any = ...) -> Any:
     """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
     each occurs.
 
@@ -4176,7 +4176,7 @@ def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.
     >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-def unique_consecutive(input: Tensor, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ..., *, axis: Any = ...) -> Any:
     """The elements (or slices along ``dim``) without those that equal the one before, on request with where each went and
     how many there were.
 

@@ -779,7 +779,7 @@ def local_response_norm(input: Tensor, size: builtins.int, alpha: builtins.float
     >>> genesis.nn.functional.local_response_norm(genesis.ones(1, 1, 1), 1, alpha=3.0, beta=0.5)
     tensor([[[0.5000]]])
     """
-def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
     >>> import genesis
@@ -1229,7 +1229,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: builtins.bool 
     >>> genesis.nn.functional.soft_margin_loss(genesis.zeros(2), genesis.ones(2))
     tensor(0.6931)
     """
-def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
     Warns:

@@ -123,6 +123,55 @@ def defined(parameters: Iterable[Parameter], scope: dict[str, Any]) -> list[str]
     return parts
 
 
+# what NumPy calls parameters, which PyTorch's functions take, too
+SPELLINGS = {"dim": "axis", "keepdim": "keepdims"}
+
+
+class _Required:
+    """The default of a parameter that has to be given: by its name here, or NumPy's."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED = _Required()
+
+
+def spelled(
+    parameters: Iterable[Parameter], scope: dict[str, Any], name: str, extra: str = ""
+) -> tuple[list[str], str]:
+    """`defined`, with ``extra`` keywords and those of `SPELLINGS`; and the first lines of the function, which know them."""
+    given = list(parameters)
+    names = [p.name for p in given]
+    others = {
+        ours: other
+        for ours, other in SPELLINGS.items()
+        if ours in names and other not in names and f"{other}=" not in extra
+    }
+    parts, lines = (
+        defined(given, scope),
+        [f"    if {other} is not None: {ours} = {other}\n" for ours, other in others.items()],
+    )
+    open_ = [p.name for p in given if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    if others and "dim" in open_:
+        needed = open_[open_.index("dim") :]
+        scope |= {"_REQUIRED": REQUIRED, "_missing": _missing}
+        for part in needed:
+            parts[names.index(part)] = f"{part}=_REQUIRED"
+        pairs = ", ".join(f"{part!r}: {part}" for part in needed)
+        lines += [f"    if {' or '.join(f'{part} is _REQUIRED' for part in needed)}: _missing({name!r}, {{{pairs}}})\n"]
+    more = ", ".join(filter(None, [extra, *[f"{other}=None" for other in others.values()]]))
+    if more:
+        parts.append(more if any([part.startswith("*") for part in parts]) else "*, " + more)
+    return parts, "".join(lines)
+
+
+def _missing(name: str, arguments: dict[str, Any]) -> None:
+    absent = [repr(word) for word, value in arguments.items() if value is REQUIRED]
+    plural = "s" if len(absent) > 1 else ""
+    raise TypeError(f"{name}() missing {len(absent)} required positional argument{plural}: {' and '.join(absent)}")
+
+
 def passed(parameters: Iterable[Parameter]) -> str:
     """Parameters as they are handed on to a function that has the same."""
     return ", ".join(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else _stars(p) + p.name for p in parameters)

@@ -29,7 +29,7 @@ from types import FunctionType
 from typing import Any
 
 from genesis.base.errors import DTypeError, message
-from genesis.core.call.generated import LateSignature, defined, generated
+from genesis.core.call.generated import LateSignature, generated, spelled
 from genesis.core.call.halves import HALVES, HalfNode
 from genesis.core.call.kind import Kind, kind_named
 from genesis.core.graph.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
@@ -256,12 +256,12 @@ def public_function(
     scope: dict[str, Any] = {"_op": op, **names}
 
     def source() -> str:
-        parts = defined(op.signature.parameters.values(), scope)
-        if extra:
-            parts.append(extra if any([part.startswith("*") for part in parts]) else "*, " + extra)
+        parts, first = spelled(op.signature.parameters.values(), scope, op.name, extra)
         text = body if isinstance(body, str) else body()
         guarded = "    try:\n" + textwrap.indent(text, "    ") + _GUARD  # costs nothing while calls succeed
-        return f"def call({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({', '.join(op.signature.parameters)},)")
+        return f"def call({', '.join(parts)}):\n{first}" + guarded.replace(
+            "ARGS", f"({', '.join(op.signature.parameters)},)"
+        )
 
     function = generated(source, op.name, f"<genesis op {op.name}>", scope)
     function.__doc__ = op.meaning.__doc__

@@ -19,7 +19,7 @@ import numpy as np
 
 from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, IndexOutOfRange, message
-from genesis.core.call.generated import defined, generated, passed
+from genesis.core.call.generated import generated, passed, spelled
 from genesis.core.graph.site import LIBRARY
 from genesis.core.graph.tensor import Tensor
 
@@ -249,7 +249,7 @@ def _explained_init(function: Any, strict: bool) -> Any:
 
 
 _GUARD = """def call({written}):
-    try:
+{first}    try:
         return _function({given})
     except Exception as error:
         _found = _answer(_function, _signature, {{{named}}})
@@ -268,7 +268,8 @@ def _guarded(function: Any, name: str) -> Any:
         scope["_signature"] = signature = inspect.signature(function)
         parameters = signature.parameters.values()
         named = ", ".join(f"{n!r}: {n}" for n in signature.parameters)
-        return _GUARD.format(written=", ".join(defined(parameters, scope)), given=passed(parameters), named=named)
+        parts, first = spelled(parameters, scope, name)
+        return _GUARD.format(written=", ".join(parts), first=first, given=passed(parameters), named=named)
 
     return functools.update_wrapper(generated(source, function.__name__, f"<genesis guard of {name}>", scope), function)
 

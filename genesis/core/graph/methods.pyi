@@ -379,7 +379,7 @@ class Methods:
         >>> genesis.argmin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
         tensor([0, 1])
         """
-    def argsort(self, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Tensor:
+    def argsort(self, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ..., *, axis: Any = ...) -> Tensor:
         """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
 
         Raises:
@@ -913,7 +913,7 @@ class Methods:
         >>> genesis.cummin(genesis.tensor([3., 1., 2.]), 0).values
         tensor([3., 1., 1.])
         """
-    def cumprod(self, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
+    def cumprod(self, dim: builtins.int = ..., *, dtype: Any = ..., out: Tensor | None = ..., axis: Any = ...) -> Tensor:
         """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
 
         The gradient is right where elements are zero, too.
@@ -927,7 +927,7 @@ class Methods:
         """
     def cumprod_(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
         """In-place form of `cumprod`: writes the result into this tensor and returns it."""
-    def cumsum(self, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
+    def cumsum(self, dim: builtins.int = ..., *, dtype: Any = ..., out: Tensor | None = ..., axis: Any = ...) -> Tensor:
         """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
 
         Raises:
@@ -2005,7 +2005,7 @@ class Methods:
         """In-place form of `log`: writes the result into this tensor and returns it."""
     def log_normal_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with exponentials of normal numbers."""
-    def log_softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+    def log_softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
         """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
         >>> import genesis
@@ -2040,7 +2040,7 @@ class Methods:
         """In-place form of `logaddexp2`: writes the result into this tensor and returns it."""
     def logaddexp_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `logaddexp`: writes the result into this tensor and returns it."""
-    def logcumsumexp(self, dim: builtins.int, *, out: Tensor | None = ...) -> Tensor:
+    def logcumsumexp(self, dim: builtins.int = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
         """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
         overflow.
 
@@ -2463,7 +2463,7 @@ class Methods:
         >>> genesis.nansum(genesis.tensor([1., float("nan"), 2.]))
         tensor(3.)
         """
-    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+    def narrow(self, dim: builtins.int = ..., start: builtins.int = ..., length: builtins.int = ..., *, axis: Any = ...) -> Tensor:
         """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
         Raises:
@@ -3101,7 +3101,7 @@ class Methods:
         """
     def smm(self, mat: Any) -> Any:
         """The product of a sparse matrix and a dense one, as a sparse tensor."""
-    def softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+    def softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
         """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
         Warns:
@@ -3510,7 +3510,7 @@ class Methods:
         """
     def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with uniform numbers in [from, to); of complex numbers both parts."""
-    def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+    def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ..., *, axis: Any = ...) -> Any:
         """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
         each occurs.
 
@@ -3525,7 +3525,7 @@ class Methods:
         >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3]), tensor([1, 2]))
         """
-    def unique_consecutive(self, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+    def unique_consecutive(self, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ..., *, axis: Any = ...) -> Any:
         """The elements (or slices along ``dim``) without those that equal the one before, on request with where each went and
         how many there were.
 
@@ -3545,7 +3545,13 @@ class Methods:
         >>> genesis.unsafe_chunk(genesis.arange(3), 2)
         (tensor([0, 1]), tensor([2]))
         """
-    def unsafe_split(self, split_size: Any, dim: Any = ...) -> Any: ...
+    def unsafe_split(self, split_size: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
+        """`split`: what PyTorch does not check is right here.
+
+        >>> import genesis
+        >>> genesis.unsafe_split(genesis.arange(3), 2)
+        (tensor([0, 1]), tensor([2]))
+        """
     def unsafe_split_with_sizes(self, split_sizes: Any, dim: Any = ...) -> Any: ...
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """Add a dimension of size 1 at ``dim``; a view.

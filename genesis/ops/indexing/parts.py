@@ -228,7 +228,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[tensor(rows, device=input.device)] if rows else input[:0].unsqueeze(1).expand(0, r)
 
 
-Tensor.unsafe_split = lambda self, split_size, dim=0: split(self, split_size, dim)
+Tensor.unsafe_split = unsafe_split
 Tensor.unsafe_split_with_sizes = lambda self, split_sizes, dim=0: split(self, split_sizes, dim)
 
 explain_all(globals(), "combinations")

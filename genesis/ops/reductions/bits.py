@@ -37,7 +37,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     return tensor(np.bitwise_xor.reduce(values.view(np.uint64), axis=axes[: input.ndim], keepdims=keepdim))
 
 
-Tensor.hash_tensor = hash_tensor
 explain_all(globals(), "hash_tensor")
+Tensor.hash_tensor = hash_tensor
 
 __all__ = ["hash_tensor"]

@@ -51,6 +51,9 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
         out = np.ndarray(size, x.dtype, x, 0, (0,) * len(size))  # broadcast_to costs 2 us more
         out.flags.writeable = False
         return out
+    extra = len(size) - x.ndim
+    if size[extra:] == x.shape and not any([n != 1 for n in size[:extra]]):
+        return x[(None,) * extra]  # as many elements, each with memory of its own
     return np.broadcast_to(x, size)
 
 

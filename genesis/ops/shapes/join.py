@@ -110,8 +110,8 @@ wrong_inputs(
 
 
 def _with_out(plain: Any) -> Any:
-    def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-        result: Tensor = plain(tensors, dim)
+    def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+        result: Tensor = plain(tensors, dim if axis is None else axis)
         return result if out is None else write_out("cat", result, out)
 
     cat.__qualname__, cat.__module__, cat.__doc__ = "cat", __name__, plain.__doc__
