@@ -43,7 +43,8 @@ def _cuda() -> Values:
                 "can_device_access_peer", "list_gpu_processes", "memory_snapshot")  # fmt: skip
     return {
         **{name: _gpu_class(name) for name in classes},
-        **{name: refusal(f"torch.cuda.{name}", *_NO_GPU) for name in gpu_only},
+        **{name: refusal(f"torch.cuda.{name}", *_NO_GPU) for name in gpu_only if name[0].islower()},
+        **{name: _gpu_class(name) for name in gpu_only if name[0].isupper()},
         **{name: nothing for name in _SILENT if name not in ("synchronize",)},
         **dict.fromkeys(_ZERO, answer(0)),
         "is_current_stream_capturing": answer(False), "is_tf32_supported": answer(False), "has_half": True, "has_magma": False,

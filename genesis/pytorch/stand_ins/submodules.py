@@ -8,6 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import genesis
@@ -57,6 +58,35 @@ def _jit() -> Values:
 @values("torch.distributed.autograd", "torch.distributed.rpc")
 def _calls_of_processes() -> Values:
     return {"is_available": answer(False)}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How a tensor in parts lies on ranks, which libraries write down; there are no such tensors."""
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """All of it on each rank."""
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """Parts along a dimension."""
+
+    dim: int
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """Terms of what it is when they are reduced."""
+
+    reduce_op: str = "sum"
+
+
+@values("torch.distributed.tensor", "torch.distributed.tensor.placement_types")
+def _placements() -> Values:
+    return {kind.__name__: kind for kind in (Placement, Replicate, Shard, Partial)}
 
 
 @values("torch.compiler")

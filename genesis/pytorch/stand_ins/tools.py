@@ -47,6 +47,9 @@ def _fx() -> Values:
             "wrap": as_it_is, "has_side_effect": as_it_is, "Target": Any, "Argument": Any}  # fmt: skip
 
 
+values("torch.fx.experimental.proxy_tensor")(lambda: {"get_proxy_mode": answer(None)})
+
+
 @values("torch.compiler")
 def _compiler() -> Values:
     guards = (

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import genesis
 from genesis.base.errors import ArgumentValueError, GraphError, message
@@ -251,6 +251,12 @@ def _data() -> Values:
 # ---- trees, hooks and counters of torch.utils
 
 
+class MappingKey(NamedTuple):
+    """Where a leaf of a tree is: under a key of a dict."""
+
+    key: Any
+
+
 @values("torch.utils._pytree")
 def _pytree() -> Values:
     base = importlib.import_module("genesis.base.pytree")
@@ -278,7 +284,10 @@ def _pytree() -> Values:
         "tree_any": lambda pred, tree, is_leaf=None: any([pred(x) for x in leaves(tree, is_leaf)]),
         "tree_all": lambda pred, tree, is_leaf=None: all([pred(x) for x in leaves(tree, is_leaf)]),
         "TreeSpec": base.TreeDef, "LeafSpec": lambda: flat(None)[1], "PyTree": Any, "register_pytree_node": register,
-        "_register_pytree_node": register,
+        "_register_pytree_node": register, "Context": Any, "SUPPORTED_NODES": {}, "MappingKey": MappingKey,
+        "_dict_flatten": lambda d: (list(d.values()), list(d)),
+        "_dict_flatten_with_keys": lambda d: ([(MappingKey(key), value) for key, value in d.items()], list(d)),
+        "_dict_unflatten": lambda values, context: dict(zip(context, values, strict=True)),
     }  # fmt: skip
 
 
