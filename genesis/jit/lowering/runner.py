@@ -20,6 +20,7 @@ from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
 from genesis.jit.lowering.compiled import Compiled, Host, title_of
 from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_out, maker, share
+from genesis.jit.lowering.pace import Pace
 from genesis.jit.lowering.plan import Where
 from genesis.jit.replay import Plan as Replay
 from genesis.kernels.cpu import memory
@@ -52,13 +53,18 @@ class Runner:
         ]
         self.entries = np.array(entries, np.int64).reshape(-1, 3)
         self.free: list[_Context] = []
+        self.pace = Pace()
         self.run = self._function()
 
     def _function(self) -> Callable[..., tuple[Array, ...]]:
         """What runs a call, see `Step.run`: straight lines, for it is to cost little."""
         makers = [maker(spec) for spec in self.step.returns]
-        entry = "context.threads(entry())\n        " if self.parallel else ""
-        mixed = self._mixed()
+        mixed, entry, enter = self._mixed(), "", "enter(context.at)"
+        if self.parallel:
+            entry = "context.threads(entry())\n        "
+        if self.parallel and not mixed:
+            entry = "context.threads(pace.entry(entry()))\n        pace.left -= 1\n        "
+            enter = "(enter(context.at) if pace.left >= 0 else pace.timed(enter, context.at))"
         source = f"""
 def run(arrays, numbers=(), starts=()):
     if watching:
@@ -74,7 +80,7 @@ def run(arrays, numbers=(), starts=()):
         context.begun = False
         pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers)
         {entry}context.begun = {not mixed}
-        if enter(context.at):
+        if {enter}:
             takes = again(context, takes, returns)
         {"more(context, takes, returns, numbers, starts)" if mixed else ""}
     except BaseException as stop:
@@ -89,7 +95,7 @@ def run(arrays, numbers=(), starts=()):
         scope = {f"make{i}": make for i, make in enumerate(makers)} | {
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
             "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
-            "grad_mode": grad_mode,
+            "grad_mode": grad_mode, "pace": self.pace,
         }  # fmt: skip
         exec(compile(source, "<genesis step>", "exec"), scope)
         return scope["run"]  # type: ignore[no-any-return]

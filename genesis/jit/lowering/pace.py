@@ -1,0 +1,65 @@
+"""Whether a short step is run by several threads: that is measured, some calls in one way and some in the other.
+
+To wake a worker takes as long as tens of thousands of numbers, and one that the system takes off its processor in the
+middle of a chunk is waited for. What is faster so depends on the step, on the machine, and on what else it does; and no
+result does, for the bits are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Entry = tuple[int, int, int]  # what runs a table: its address, what it is called with first, and the number of threads
+
+BLOCK, UNUSED = 10, 2  # calls in one way; the first of them are not counted, for workers may be asleep
+CALLS = 500  # from one measurement to the next
+LONG, LATER = 1e-3, 20_000  # seconds from which threads are taken to pay, and for how many calls
+
+
+class Pace:
+    """The way in which calls of one step are run now.
+
+    Attributes:
+        alone: by one thread
+        left: calls until it is measured again
+    """
+
+    __slots__ = ("alone", "left", "spent", "threads", "tried")
+
+    def __init__(self) -> None:
+        self.threads = 0
+        self.begin(1)
+
+    def begin(self, threads: int) -> None:
+        """Measure anew, if there are several threads."""
+        self.threads, self.tried, self.spent = threads, 0, {True: 0.0, False: 0.0}
+        self.alone, self.left = threads > 1, 0 if threads > 1 else 1 << 60
+
+    def entry(self, workers: Entry) -> Entry:
+        """What runs the table of the next call."""
+        if workers[2] != self.threads:
+            self.begin(workers[2])
+        if self.left <= 0:
+            self.alone = self.tried < BLOCK
+        return (*workers[:2], 1) if self.alone else workers
+
+    def timed(self, enter: Callable[[int], int], at: int) -> int:
+        """A call that is measured: what ``enter`` gives."""
+        begun = time.perf_counter()
+        refused = enter(at)
+        self.took(time.perf_counter() - begun)
+        return refused
+
+    def took(self, seconds: float) -> None:
+        """So long took a call in the way that it is run now."""
+        if self.tried % BLOCK >= UNUSED:
+            self.spent[self.alone] += seconds
+        self.tried += 1
+        if seconds > LONG:
+            self.begin(self.threads)
+            self.alone, self.left = False, LATER
+        elif self.tried == 2 * BLOCK:
+            alone = self.spent[True] < self.spent[False]
+            self.begin(self.threads)
+            self.alone, self.left = alone, CALLS
