@@ -790,7 +790,7 @@ def test_gradients_that_are_zero_are_there():
     assert fast._recent
 
 
-def test_explain_says_what_a_graph_takes_for_granted_and_what_its_phases_do():
+def test_explain_says_what_a_graph_takes_for_granted_and_what_its_phases_do(tmp_path):
     model, x = Net(), genesis.randn(6, 4)
     optimizer = optim.AdamW(model.parameters(), lr=0.01)
 
@@ -814,6 +814,8 @@ def test_explain_says_what_a_graph_takes_for_granted_and_what_its_phases_do():
     ((forward,),) = timed.steps
     assert told.steps[0][0].seconds is None and forward.seconds > 0 and " us" in timed
     assert timed._repr_html_().count("<svg") == 3
+    timed.save(tmp_path / "step.html")
+    assert (tmp_path / "step.html").read_text().count("<rect") > len(forward.entries)
     assert all([f"define void @{name}" in words.llvm for name, words in forward.kernels.items()])
     assert "chunks" in step.explain(genesis.randn(7, 4), times=True)  # of another graph: without times
     assert optimizer.state[next(model.parameters())]["step"] == 3

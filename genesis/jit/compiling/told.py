@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,12 @@ class Told(str):
         made = super().__new__(cls, "\n".join(lines))
         made.steps = steps
         return made
+
+    def save(self, path: Any) -> None:
+        """Write tables and pictures to an HTML file."""
+        name = escape(self.partition(":")[0])
+        head = f"<!doctype html><meta charset=utf-8><title>{name}, compiled</title>"
+        Path(path).write_text(head + self._repr_html_(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
         pictures = "".join([each._repr_html_() for steps in self.steps for each in steps])

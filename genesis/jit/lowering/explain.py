@@ -11,15 +11,16 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering import pictures
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.lowering.layouts import copy_as
-from genesis.jit.lowering.listing import listing
+from genesis.jit.lowering.listing import axes_of, listing
 from genesis.jit.lowering.phases import Kernel, Phase, Stage, in_order
 from genesis.jit.lowering.plan import Plan, size_of
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 from genesis.kernels.llvm import native
 
-HEAD = ("phase", "chunks", "calls", "moved", "work", "time", "share", "lines", "why it is one")
+HEAD = ("phase", "chunks", "along", "calls", "moved", "work", "time", "share", "lines", "why it is one")
 ROUNDS = 15
+_RIGHT = (0, 1, 4, 5, 6, 7)  # columns of numbers
 _PRODUCTS = ("linear", "matmul", "matmul_tn", "bmm")
 
 
@@ -69,6 +70,7 @@ class Explanation(Printed):
             (
                 str(i),
                 str(entry.phase.chunks) if entry.phase.stages else "host",
+                _along(entry.phase),
                 entry.ops,
                 pictures.bytes_text(entry.moved),
                 pictures.count_text(entry.work),
@@ -81,15 +83,14 @@ class Explanation(Printed):
         ]
 
     def _table(self) -> Table:
-        return Table(self._title(), HEAD, self._rows(), right=(0, 1, 3, 4, 5, 6))
+        return Table(self._title(), HEAD, self._rows(), right=_RIGHT)
 
     def _text(self) -> str:
         rows = [HEAD, *self._rows()]
         widths = [min(48, max([len(row[k]) for row in rows])) for k in range(len(HEAD))]
         kept = [k for k in range(len(HEAD)) if any([row[k] for row in rows[1:]])]
-        right = (0, 1, 3, 4, 5, 6)
         lines = [
-            "  ".join([row[k].rjust(widths[k]) if k in right else row[k].ljust(widths[k]) for k in kept]).rstrip()
+            "  ".join([row[k].rjust(widths[k]) if k in _RIGHT else row[k].ljust(widths[k]) for k in kept]).rstrip()
             for row in rows
         ]
         return "\n".join([self._title(), *lines])
@@ -184,6 +185,14 @@ def _calls_of(stage: Stage, phase: Phase) -> tuple[Call, ...]:
     """The calls of a phase whose results a stage writes; all, if that can't be seen."""
     written = {stage.operands[k] for k in stage.kernel.writes}
     return tuple([call for call in phase.calls if written.intersection(call.outs)]) or phase.calls
+
+
+def _along(phase: Phase) -> str:
+    """The axis whose parts are the chunks: how long it is, and a part. (Tiles of matrices have two.)"""
+    nests = [stage.kernel.nest for stage in phase.stages if stage.kernel.nest is not None and phase.chunks > 1]
+    axes = [axis for nest in nests for axis in axes_of(nest.body) if axis.chunk is not None]
+    rounds = [f"{phase.times} rounds"] if phase.times > 1 else []
+    return ", ".join([*rounds, *dict.fromkeys([f"{axis.extent} by {axis.chunk}" for axis in axes])])
 
 
 def _entry(program: Program, phase: Phase, seconds: float | None) -> Entry:

@@ -57,7 +57,7 @@ def listing(nest: Nest, name: str = "kernel") -> str:
             x1[i] = t0
     """
     operands = ", ".join([f"x{i}" for i in range(len(nest.operands))])
-    told = any([axis.extent == CALLED for axis in _axes(nest.body)])
+    told = any([axis.extent == CALLED for axis in axes_of(nest.body)])
     head = f"def {name}({operands}, {'start, stop' if told else 'chunk'}):"
     return "\n".join([head, *["    " + line for line in _Listing(nest).block(nest.body)]])
 
@@ -69,11 +69,12 @@ def functions() -> dict[str, Callable[..., Any]]:
     return ops | known | _CURVES | {"range": range, "min": min, "int": int}
 
 
-def _axes(body: tuple[Statement, ...]) -> Iterator[Axis]:
+def axes_of(body: tuple[Statement, ...]) -> Iterator[Axis]:
+    """The axes of loops, outer ones first."""
     for each in body:
         if isinstance(each, For):
             yield from each.axes
-            yield from _axes(each.body)
+            yield from axes_of(each.body)
 
 
 class _Listing:

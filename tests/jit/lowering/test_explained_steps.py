@@ -8,6 +8,7 @@ from by_elements import phases
 
 import genesis
 from genesis import jit
+from genesis.jit.lowering.listing import axes_of
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops
 from genesis.profiler import profile
@@ -34,6 +35,15 @@ def test_phases_with_their_lines_and_reasons():
     text = str(told)
     assert "mul" in text and "host" in text and "test_explained_steps.py:" in text and "left to the host" in text
     assert "time" not in text.splitlines()[1]
+
+
+def test_chunks_are_parts_of_an_axis():
+    told = Step(jit.trace(lambda x: (x * 2).exp(), genesis.ones(1 << 20)).program).explain()
+    (entry,) = told.entries
+    (axis,) = [axis for axis in axes_of(entry.phase.stages[0].kernel.nest.body) if axis.chunk]
+    assert entry.phase.chunks == -(-axis.extent // axis.chunk) > 1
+    assert f"{axis.extent} by {axis.chunk}" in str(told) and "along" in str(told)
+    assert "along" not in str(Step(jit.trace(lambda x: x * 2, genesis.ones(4)).program).explain())
 
 
 def test_times_are_of_copies():
