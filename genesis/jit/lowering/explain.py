@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +22,6 @@ from genesis.kernels.llvm import native
 HEAD = ("phase", "chunks", "along", "calls", "moved", "work", "time", "share", "lines", "why it is one")
 ROUNDS = 15
 _RIGHT = (0, 1, 4, 5, 6, 7)  # columns of numbers
-_PRODUCTS = ("linear", "matmul", "matmul_tn", "bmm")
 
 
 class Entry(NamedTuple):
@@ -212,13 +212,21 @@ def _entry(program: Program, phase: Phase, seconds: float | None) -> Entry:
 
 
 def work_of(program: Program, call: Call) -> int:
-    """Operations with numbers: two for each product of two elements in products of matrices, else one an element."""
-    size = max([_elements(var) for var in call.outs])
-    if call.op in _PRODUCTS:
-        first = next(call.inputs)
-        inner = first.spec.shape[-2] if call.op == "matmul_tn" else first.spec.shape[-1]
-        return 2 * size * inner
-    return max([size, *[_elements(var) for var in call.inputs if var.spec.device.type == "cpu"]])
+    """Operations with numbers: two for each product of two elements in products of matrices, attention (as without a
+    mask) and convolutions, else one an element.
+    """
+    size, inputs = max([_elements(var) for var in call.outs]), list(call.inputs)
+    if call.op in ("linear", "matmul", "bmm"):
+        return 2 * size * inputs[0].spec.shape[-1]
+    if call.op in ("matmul_tn", "matmul_tn.add"):
+        return 2 * size * inputs[0].spec.shape[-2]
+    if call.op == "convolution":
+        return 2 * size * math.prod(inputs[1].spec.shape[1:])
+    if call.op.startswith("fused.scaled_dot_product_attention"):
+        back = call.op.endswith(".backward")  # the gradient comes first; it makes five products, the forward two
+        query, key = inputs[back : back + 2]
+        return (10 if back else 4) * _elements(query) * key.spec.shape[-2]
+    return max([size, *[_elements(var) for var in inputs if var.spec.device.type == "cpu"]])
 
 
 def _elements(var: Var) -> int:

@@ -8,6 +8,7 @@ from by_elements import phases
 
 import genesis
 from genesis import jit
+from genesis.jit.lowering.explain import work_of
 from genesis.jit.lowering.listing import axes_of
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops
@@ -44,6 +45,26 @@ def test_chunks_are_parts_of_an_axis():
     assert entry.phase.chunks == -(-axis.extent // axis.chunk) > 1
     assert f"{axis.extent} by {axis.chunk}" in str(told) and "along" in str(told)
     assert "along" not in str(Step(jit.trace(lambda x: x * 2, genesis.ones(4)).program).explain())
+
+
+def test_work_is_that_of_products():
+    x, w = genesis.ones(64, 32), genesis.ones(48, 32)
+    q, image, kernel = genesis.ones(2, 4, 16, 8, requires_grad=True), genesis.ones(2, 3, 8, 8), genesis.ones(5, 3, 3, 3)
+    f = genesis.nn.functional
+
+    def attend(q):
+        f.scaled_dot_product_attention(q, q, q).sum().backward()
+
+    def works(function, *args):
+        program = jit.trace(function, *args).program
+        return {call.op: work_of(program, call) for call in program.calls}
+
+    assert works(f.linear, x, w)["linear"] == 2 * 64 * 32 * 48
+    assert works(f.conv2d, image, kernel)["convolution"] == 2 * (2 * 5 * 6 * 6) * (3 * 3 * 3)
+    done = works(attend, q)
+    assert done["fused.scaled_dot_product_attention"] == 2 * 2 * (2 * 4 * 16 * 16 * 8)
+    assert done["fused.scaled_dot_product_attention.backward"] == 5 * 2 * (2 * 4 * 16 * 16 * 8)
+    assert works(lambda x: x * 2, x)["mul"] == 64 * 32
 
 
 def test_times_are_of_copies():
