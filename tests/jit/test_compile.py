@@ -725,7 +725,7 @@ def test_random_programs(seed):
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
 
 
-@pytest.mark.parametrize("seed", [27679, 31611, 34673, 200172, 206935])
+@pytest.mark.parametrize("seed", [27679, 31611, 34673, 200172, 206935, 208742])
 def test_random_programs_that_were_wrong_once(seed):
     counts, wrong = fuzz_compile.check(1, seed)
     assert not wrong, (wrong, counts)

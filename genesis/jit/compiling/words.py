@@ -50,9 +50,14 @@ class Reading:
                 if not traced or self._ends(node, above):
                     continue
                 self.call.handed.append((x._array.cell, x._array.cell.written))
-                if x._node is not None and not x._node.is_leaf and self.is_open(x):
-                    text = f"{node.id} leaves the compiled function at {self.call.title}, with a history"
-                    raise NotKept(message("compile", text, hint=f"{node.id}.detach(), or {node.id}.item()"))
+                self._refuse_history(node.id, x)
+            elif isinstance(node, ast.Name) and node.id not in self.cells and not self._ends(node, above):
+                self._refuse_history(node.id, self.globals.get(node.id))
+
+    def _refuse_history(self, name: str, x: Any) -> None:
+        if isinstance(x, Tensor) and x._node is not None and not x._node.is_leaf and self.is_open(x):
+            text = f"{name} leaves the compiled function at {self.call.title}, with a history"
+            raise NotKept(message("compile", text, hint=f"{name}.detach(), or {name}.item()"))
 
     def _ends(self, node: ast.expr, above: dict[int, Any]) -> bool:
         """Whether an expression is a number, or text, when it comes to what it is used for."""
