@@ -35,7 +35,9 @@ class Independent(Distribution):
     def _expanded(self, batch_shape: Size) -> Distribution:
         cut = len(self.base_dist.batch_shape) - self.reinterpreted_batch_ndims
         base = self.base_dist.expand(size(batch_shape, self.base_dist.batch_shape[cut:]))
-        return type(self)(base, self.reinterpreted_batch_ndims, False)
+        new = self._uninitialized()  # classes derived from this one may be made of other arguments
+        Independent.__init__(new, base, self.reinterpreted_batch_ndims, False)
+        return new
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)  # type: ignore[assignment]
     has_enumerate_support = property(  # type: ignore[assignment]
@@ -108,7 +110,9 @@ class MixtureSameFamily(Distribution):
 
     def _expanded(self, batch_shape: Size) -> Distribution:
         parts = self._component_distribution.expand(size(batch_shape, self._num_component))
-        return type(self)(self._mixture_distribution.expand(batch_shape), parts, False)
+        new = self._uninitialized()
+        MixtureSameFamily.__init__(new, self._mixture_distribution.expand(batch_shape), parts, False)
+        return new
 
     @property
     def support(self) -> Any:

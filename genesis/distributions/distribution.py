@@ -91,7 +91,24 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Distribution:
         """The distribution with parameters expanded to a larger batch."""
-        return self._expanded(size(batch_shape))
+        expanded = self._expanded(size(batch_shape))
+        if _instance is None:
+            return expanded
+        _instance.__dict__.update(expanded.__dict__)
+        return _instance  # type: ignore[no-any-return]
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """What `expand` of a derived class fills: ``_instance``, or one that was not initialized."""
+        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
+            problem = "it has another __init__ than the class that expands it"
+            raise NotImplementedError(message(f"{type(self).__name__}.expand", problem, hint="define expand, too"))
+        return object.__new__(type(self)) if _instance is None else _instance
+
+    def _uninitialized(self) -> Any:
+        """One of the same class, with all attributes of this one."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
 
     def _expanded(self, batch_shape: Size) -> Distribution:
         new = object.__new__(type(self))

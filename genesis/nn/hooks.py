@@ -7,7 +7,7 @@ whatever structure the module takes and returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
@@ -30,6 +30,32 @@ class ModuleHooks:
         self.load_pre: dict[int, Any] = {}
         self.load_post: dict[int, Any] = {}
 
+
+class HooksOf(MutableMapping[int, Any]):
+    """The hooks of one kind by registration, as ``module._forward_hooks``: they can be counted, read and taken away."""
+
+    def __init__(self, entries: dict[int, Any]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, key: int) -> Any:
+        return self._entries[key][0]
+
+    def __setitem__(self, key: int, hook: Any) -> None:
+        self._entries[key] = (hook, False, False)
+
+    def __delitem__(self, key: int) -> None:
+        del self._entries[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+# PyTorch's names of the kinds
+KINDS = {"_forward_pre_hooks": "forward_pre", "_forward_hooks": "forward", "_backward_pre_hooks": "backward_pre",
+         "_backward_hooks": "backward"}  # fmt: skip
 
 EVERY_MODULE: list[ModuleHooks] = []  # hooks on every module, see `register_module_forward_hook` and its kin
 

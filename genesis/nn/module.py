@@ -12,7 +12,17 @@ from genesis.core.graph.modes import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable, depends, plain_only
 from genesis.nn.conversions import Conversions
-from genesis.nn.hooks import EVERY_MODULE, REGISTRATION, ModuleHooks, add, call_with_hooks, hooks_of, registered
+from genesis.nn.hooks import (
+    EVERY_MODULE,
+    KINDS,
+    REGISTRATION,
+    HooksOf,
+    ModuleHooks,
+    add,
+    call_with_hooks,
+    hooks_of,
+    registered,
+)
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.state import ModuleState
 
@@ -136,6 +146,10 @@ class Module(ModuleState, Conversions, Dependable):
             members = self.__dict__.get(store)
             if members is not None and name in members:
                 return members[name]
+        if name in KINDS and "_hooks" in self.__dict__:
+            return HooksOf(getattr(hooks_of(self), KINDS[name]))
+        if name == "_non_persistent_buffers_set" and "_transient" in self.__dict__:
+            return self._transient
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

@@ -124,3 +124,25 @@ def test_forward_hooks_put_no_node_into_the_graph():
     layer = nn.ReLU()
     layer.register_forward_hook(lambda module, args, result: None)
     assert layer(torch.ones(2, requires_grad=True)).grad_fn.name() == "ReluBackward"
+
+
+def test_hooks_under_the_names_that_libraries_ask_for():
+    layer = nn.Linear(2, 2)
+    assert len(layer._forward_hooks) == len(layer._backward_hooks) == 0
+    seen = []
+    hook = lambda module, args, output: seen.append(1)  # noqa: E731
+    handle = layer.register_forward_hook(hook)
+    layer.register_forward_pre_hook(lambda module, args: seen.append(0))
+    assert list(layer._forward_hooks.values()) == [hook] and len(layer._forward_pre_hooks) == 1
+    layer(torch.ones(1, 2))
+    assert seen == [0, 1]
+    layer._forward_pre_hooks.clear()
+    layer._forward_hooks[99] = lambda module, args, output: seen.append(2)
+    layer(torch.ones(1, 2))
+    assert seen == [0, 1, 1, 2]
+    handle.remove()
+    assert list(layer._forward_hooks) == [99]
+    layer.register_buffer("passing", torch.ones(1), persistent=False)
+    assert layer._non_persistent_buffers_set == {"passing"}
+    with pytest.raises(AttributeError, match="_no_such_hooks"):
+        layer._no_such_hooks

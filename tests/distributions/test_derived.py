@@ -1,0 +1,48 @@
+"""Classes that programs derive from distributions."""
+
+from __future__ import annotations
+
+import pytest
+
+import genesis
+from genesis.distributions import Categorical, Independent, MixtureSameFamily, Normal
+
+
+class Diagonal(Independent):
+    """Made of other arguments than the class it is derived from."""
+
+    def __init__(self, loc, scale):
+        super().__init__(Normal(loc, scale), 1)
+        self.note = "kept"
+
+
+class Checked(Diagonal):
+    def expand(self, batch_shape, new=None):
+        new = self._get_checked_instance(Checked, new)
+        return super().expand(batch_shape, new)
+
+
+class Mixed(MixtureSameFamily):
+    def __init__(self, logits):
+        super().__init__(Categorical(logits=logits), Normal(genesis.zeros(2), genesis.ones(2)))
+
+
+@pytest.mark.parametrize("kind", [Diagonal, Checked])
+def test_a_derived_class_in_a_larger_batch(kind):
+    d = kind(genesis.tensor([1.0, 2.0]), genesis.ones(2)).expand((3,))
+    assert type(d) is kind and d.batch_shape == (3,) and d.event_shape == (2,) and d.note == "kept"
+    assert d.log_prob(genesis.zeros(3, 2)).shape == (3,) and d.mean.tolist() == [[1, 2]] * 3
+
+
+def test_a_derived_mixture_in_a_larger_batch():
+    d = Mixed(genesis.zeros(2)).expand((3,))
+    assert type(d) is Mixed and d.batch_shape == (3,) and d.log_prob(genesis.zeros(3)).shape == (3,)
+
+
+def test_a_class_that_is_expanded_as_another_says_so():
+    class Other(Checked):
+        def __init__(self):
+            super().__init__(genesis.zeros(2), genesis.ones(2))
+
+    with pytest.raises(NotImplementedError, match="another __init__"):
+        Other().expand((3,))
