@@ -46,7 +46,7 @@ def rank_of(numbers: Numbers) -> Rank:
 
 def imbalance(numbers: Numbers) -> float:
     """How much longer than the mean the slowest rank computes."""
-    own = numbers["forward"] + numbers["backward"] + numbers["update"]
+    own = numbers["forward"] + numbers["backward"]
     return max((numbers["together"] - numbers.get("call all_reduce", 0.0)) / own - 1, 0.0)
 
 
@@ -58,9 +58,9 @@ def network_of(ranks: int, numbers: Numbers) -> Network:
         kind: Collective.from_times(ranks, numbers[f"call {kind}"], numbers[f"large {kind}"], 4 * LARGE)
         for kind in KINDS
     }
-    transfer, computing = numbers["large all_reduce"], numbers["computing"]
+    transfer, computing = numbers["transfer"], numbers["computing"]
     saved = (transfer + computing - numbers["beside"]) / min(transfer, computing)
-    meeting = (numbers["met"] - numbers["together"]) / 2 - numbers["call all_reduce"]
+    meeting = numbers["met"] - numbers["together"] - numbers["call all_reduce"]
     return Network("the memory of this machine", kinds, min(max(saved, 0.0), 1.0), max(meeting, 0.0))
 
 

@@ -1,8 +1,9 @@
 """What a job of several ranks measures for `scale.py`: constants, and steps that a simulation has to foretell.
 
-All ranks do the same at the same time, so each constant is that of a rank whose neighbours are busy as in a training:
-of a plain step that all ranks take, then of a collective, and so on in turn. Where there are more ranks than
-processors, all of them are slower by what that costs.
+All ranks do the same at the same time, so each constant is that of a rank whose neighbours are busy as in a training.
+What is timed are the parts of a step by hand: forward, backward, gradients that are brought into one piece of memory,
+a collective of it, and the optimizer's step from there. So caches are as such a step leaves them, and where there are
+more ranks than processors, all of them are slower by what that costs.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import numpy as np
 
 WIDTHS = (784, 1024, 1024, 10)
 BATCH, ROUNDS, WARM = 64, 16, 3
-STEPS, CALLS, FORWARDS = 4, 10, 4  # in a block, of a small collective, beside a transfer
-LARGE = 2**20  # elements of the collectives that are timed, about those of a layer here
+STEPS, CALLS = 4, 10  # in a block, of a small collective
+LARGE = -(-sum([a * b + b for a, b in pairwise(WIDTHS)]) // 4) * 4  # elements of the collectives: all gradients
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 JOBS, TRIES = 3, 4
 QUIET = 0.05  # of the processors: where others use more, a job is started again
@@ -58,7 +59,6 @@ class Job:
         zeros, ranks = self.lib.zeros, self.ranks
         self.large = zeros(LARGE), zeros(LARGE // ranks)
         self.small = zeros(ranks), zeros(1)
-        self.gradient = np.zeros(LARGE, np.float32)
 
     def _approaches(self) -> dict[str, Callable[[], None]]:
         from genesis import nn, optim
@@ -93,9 +93,9 @@ class Job:
     def round(self) -> None:
         """All that is timed, in turn."""
         for kind in KINDS:
-            self._plain_step()
+            self._step_by_hand(kind)
             if self.ranks > 1:
-                self._collective(kind)
+                self._small(kind)
         if self.ranks > 1:
             self._beside()
             self._meetings()
@@ -105,39 +105,45 @@ class Job:
                 for _ in range(STEPS):
                     step()
 
-    def _plain_step(self) -> None:
-        """A step without anybody else, and how long it takes until all have made theirs."""
+    def _step_by_hand(self, kind: str) -> None:
+        """A step, whose parts end when all ranks have ended them; ``together`` is what the slowest computes."""
+        self.plain_optimizer.zero_grad()
         self.dist.barrier()
         with self.times("together"):
-            self.plain_optimizer.zero_grad()
             with self.times("forward"):
                 loss = self._loss(self.plain)
             with self.times("backward"):
                 loss.backward()
-            with self.times("update"):
-                self.plain_optimizer.step()
             self.dist.barrier()
+        if self.ranks > 1:
+            with self.times("copied"):
+                self._into_one_piece()
+            self.dist.barrier()
+            with self.times(f"large {kind}"):
+                self._call(kind, *self.large).wait()
+        with self.times("update"):
+            self.plain_optimizer.step()
+
+    def _into_one_piece(self) -> None:
+        """Gradients with their share of the mean; they are views of that memory from then on."""
+        whole, begin = self.large[0]._array, 0
+        for p in self.plain.parameters():
+            view = whole[begin : begin + p.numel()].reshape(p.shape)
+            np.multiply(p.grad._array, np.float32(1 / self.ranks), out=view)
+            p.grad = self.lib.from_numpy(view)
+            begin += p.numel()
 
     def _meetings(self) -> None:
-        """The same, with two more points at which all wait for each other."""
+        """Forward and backward, with one more point at which all wait for each other."""
+        self.plain_optimizer.zero_grad()
         self.dist.barrier()
         with self.times("met"):
-            self.plain_optimizer.zero_grad()
             loss = self._loss(self.plain)
             self.dist.barrier()
             loss.backward()
             self.dist.barrier()
-            self.plain_optimizer.step()
-            self.dist.barrier()
 
-    def _collective(self, kind: str) -> None:
-        """Of elements that were written just now, as a gradient is brought into a bucket with its share of the mean."""
-        for whole in self.large:
-            with self.times("copied" if whole is self.large[0] else "part"):
-                np.multiply(self.gradient[: whole.numel()], np.float32(1 / self.ranks), out=whole._array)
-        self.dist.barrier()
-        with self.times(f"large {kind}"):
-            self._call(kind, *self.large).wait()
+    def _small(self, kind: str) -> None:
         with self.times(f"call {kind}", CALLS):
             for _ in range(CALLS):
                 self._call(kind, *self.small).wait()
@@ -154,16 +160,23 @@ class Job:
     def _beside(self) -> None:
         """A transfer, and computing in its meantime, which looks after it as often as gradients come."""
         self.dist.barrier()
+        with self.times("transfer"):
+            self._call("all_reduce", *self.large).wait()
+        self.dist.barrier()
         with self.times("computing"):
-            for _ in range(FORWARDS):
-                self.plain(self.x)
+            self._layers(None)
         self.dist.barrier()
         with self.times("beside"):
             work = self._call("all_reduce", *self.large)
-            for _ in range(FORWARDS):
-                self.plain(self.x)
-                work.is_completed()
+            self._layers(work)
             work.wait()
+
+    def _layers(self, work: Any) -> None:
+        x = self.x
+        for layer in self.plain:
+            x = layer(x)
+            if work is not None:
+                work.is_completed()
 
     # ---- what comes out
 

@@ -7,7 +7,7 @@
 `snapshots`  a folder of snapshots, for loops
 
 A snapshot is a folder: safetensors files, at least one of each rank that has something to write, and `manifest.json`.
-The files have names of their own at each save; the manifest names them, with their sha256, and takes its place
+The files have names of their own at each save; the manifest names them, with their checksums, and takes its place
 atomically when all of them are on the disk. So at every moment the folder is the whole old snapshot or the whole new one.
 """
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from genesis.base.late import Late
 
 _atomic = Late("genesis.io.atomic")
 NAME = "manifest.json"
-FORMAT, VERSION = "genesis.distributed.checkpoint", 1
+FORMAT, VERSION = "genesis.distributed.checkpoint", 2
 _READ = 1 << 22  # bytes at a time
 
 
@@ -34,7 +35,7 @@ class Manifest:
 
     Attributes:
         token: another one at each save
-        files: for each file its ``bytes`` and ``sha256``
+        files: for each file its ``bytes`` and ``crc32``
         tensors: for each name its ``dtype`` and ``shape``, and ``pieces``: the first element and the one after the
             last, the file, and the name within it
         trees: the description of the state, one for all ranks or one for each
@@ -129,18 +130,18 @@ def _check_tensor(tensor: dict[str, Any], files: dict[str, Any]) -> None:
 
 
 def verify(folder: Path, manifest: Manifest, what: str = "load") -> None:
-    """Read all files, and compare their sha256.
+    """Read all files, and compare their checksums.
 
     Raises:
         RuntimeError: one of them differs
     """
     for name, known in manifest.files.items():
-        digest = hashlib.sha256()
+        crc = 0
         with open(folder / Path(name).name, "rb") as file:
             while piece := file.read(_READ):
-                digest.update(piece)
-        if digest.hexdigest() != known["sha256"]:
-            text = f"{folder / name} is damaged: its sha256 is not the one of the manifest"
+                crc = zlib.crc32(piece, crc)
+        if crc != known["crc32"]:
+            text = f"{folder / name} is damaged: its crc32 is not the one of the manifest"
             raise Damaged(message(what, text, hint=_HINT))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,30 +69,30 @@ def _said(folder: Path, plan: Plan, hosts: Mapping[str, Host]) -> dict[str, Any]
               "pieces": [[piece.begin, piece.begin + hosts[key].size, name, key]]}
         for key, piece in plan.mine.items()
     }  # fmt: skip
-    return {"file": name, "bytes": size, "sha256": digest, "tensors": tensors}
+    return {"file": name, "bytes": size, "crc32": digest, "tensors": tensors}
 
 
-def _write_file(path: Path, hosts: Mapping[str, Host]) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
+def _write_file(path: Path, hosts: Mapping[str, Host]) -> tuple[int, int]:
+    digest, size = 0, 0
     try:
         with open(path, "xb") as file:
             for piece in _safetensors.pieces({key: wrap(host) for key, host in hosts.items()}):
                 file.write(piece)
-                digest.update(piece)
+                digest = zlib.crc32(piece, digest)
                 size += memoryview(piece).nbytes
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return digest.hexdigest(), size
+    return digest, size
 
 
 def _commit(folder: Path, plan: Plan, notes: list[dict[str, Any]]) -> Manifest:
     manifest = Manifest(plan.token, plan.size, trees=joined(plan.trees))
     for note in notes:
         if "file" in note:
-            manifest.files[note["file"]] = {"bytes": note["bytes"], "sha256": note["sha256"]}
+            manifest.files[note["file"]] = {"bytes": note["bytes"], "crc32": note["crc32"]}
         for name, entry in note["tensors"].items():
             known = manifest.tensors.setdefault(name, entry)
             if known is not entry:
