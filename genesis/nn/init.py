@@ -45,6 +45,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
+def _of_whole(first: Callable[..., Tensor]) -> Any:
+    """A function that gives tensors of which each rank has some rows those of the whole tensor's first values. All ranks
+    draw the same numbers, so these are the ones that one rank would have.
+    """
+
+    @functools.wraps(first)
+    def of_whole(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        at = tensor._sharding if isinstance(tensor, Tensor) else None
+        if at is None:
+            return first(tensor, *args, **kwargs)
+        whole = wrap(np.empty((at.length, *tensor.shape[1:]), tensor._array.dtype))
+        with no_grad():
+            return tensor.copy_(first(whole, *args, **kwargs)[at.begin : at.end])  # type: ignore[attr-defined, no-any-return]
+
+    return of_whole
+
+
 def _fans(tensor: Tensor) -> tuple[int, int]:
     if tensor.ndim < 2:
         raise ArgumentValueError(message("init", f"fan in and fan out need at least 2 dimensions, got {tensor.ndim}"))
@@ -52,18 +69,21 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+@_of_whole
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform numbers in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)  # type: ignore[attr-defined, no-any-return]
 
 
+@_of_whole
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal numbers."""
     return tensor.normal_(mean, std, generator=generator)  # type: ignore[attr-defined, no-any-return]
 
 
+@_of_whole
 @no_grad()
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
@@ -83,6 +103,7 @@ def trunc_normal_(
     return tensor.copy_(values.reshape(tensor.shape))  # type: ignore[attr-defined, no-any-return]
 
 
+@_of_whole
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """One value everywhere."""
@@ -99,6 +120,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
+@_of_whole
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """Ones on the diagonal of a matrix, zeros elsewhere."""
@@ -107,12 +129,14 @@ def eye_(tensor: Tensor) -> Tensor:
     return tensor.copy_(wrap(np.eye(*tensor.shape)))  # type: ignore[attr-defined, no-any-return]
 
 
+@_of_whole
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform in $\\pm gain \\sqrt{6 / (fan_{in} + fan_{out})}$ (Glorot and Bengio 2010)."""
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_of_whole
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal of deviation $gain \\sqrt{2 / (fan_{in} + fan_{out})}$ (Glorot and Bengio 2010)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
@@ -124,6 +148,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
     return _fans(tensor)[mode == "fan_out"]
 
 
+@_of_whole
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
@@ -134,6 +159,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_of_whole
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
@@ -143,6 +169,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
 
 
+@_of_whole
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """A (semi-)orthogonal matrix, from the QR decomposition of normal numbers (Saxe et al. 2013)."""
@@ -156,6 +183,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return tensor.copy_(wrap(gain * q.reshape(tensor.shape)))  # type: ignore[attr-defined, no-any-return]
 
 
+@_of_whole
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Weights of a convolution that gives its input channels back, as many as there are, in each group.
@@ -181,6 +209,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
+@_of_whole
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Normal numbers, but for a part of each column, at random places, which is zero (Martens 2010).

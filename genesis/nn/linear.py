@@ -88,7 +88,11 @@ class Bilinear(Module):
         self.register_parameter(
             "bias", Parameter(create.empty(out_features, device=device, dtype=dtype)) if bias else None
         )
-        bound = 1 / math.sqrt(in1_features)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        bound = 1 / math.sqrt(self.in1_features)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 

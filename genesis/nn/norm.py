@@ -17,7 +17,18 @@ from genesis.ops.shapes.join import stack
 from genesis.ops.spatial.channels import instance_norm, local_response_norm
 
 
-class _LastDimsNorm(Module):
+class _Affine(Module):
+    """What norms have: a weight that begins as 1, a bias that begins as 0, or neither."""
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        for name, first in (("weight", init.ones_), ("bias", init.zeros_)):
+            p = self._parameters.get(name)
+            if p is not None:
+                first(p)
+
+
+class _LastDimsNorm(_Affine):
     """What layer and RMS norms have: the sizes of the last dimensions, and a weight for each of their elements."""
 
     def __init__(
@@ -86,7 +97,7 @@ class RMSNorm(_LastDimsNorm):
         return rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
 
-class _ChannelNorm(Module):
+class _ChannelNorm(_Affine):
     """What batch and instance norms have: a weight and a bias for each channel, and running statistics."""
 
     dims: tuple[int, ...] = ()
@@ -124,10 +135,7 @@ class _ChannelNorm(Module):
     def reset_parameters(self) -> None:
         """Running statistics as at first, weight 1, bias 0."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        super().reset_parameters()
 
     def channels_of(self, input: Tensor) -> int:
         """The dimension of channels."""
@@ -367,7 +375,7 @@ class CrossMapLRN2d(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """`group_norm` with learned weight and bias.
 
     >>> import genesis

@@ -37,9 +37,11 @@ class _Table(Module):
     def reset_parameters(self) -> None:
         """Draw the rows anew, from a normal distribution; the row ``padding_idx`` is zero."""
         init.normal_(self.weight)
-        if self.padding_idx is not None:
+        at = self.weight._sharding
+        row = self.padding_idx if at is None or self.padding_idx is None else self.padding_idx - at.begin
+        if row is not None and (at is None or 0 <= row < at.rows):
             with no_grad():
-                self.weight[self.padding_idx] = 0.0  # type: ignore[index]
+                self.weight[row] = 0.0  # type: ignore[index]
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, *args: Any, **kwargs: Any) -> Any:

@@ -86,6 +86,11 @@ def test_states_of_sharded_modules(ranks, tmp_path):
     passes(ranks, "sharded_states.py", str(tmp_path))
 
 
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+def test_sharded_modules_that_begin_on_the_meta_device(ranks):
+    passes(ranks, "meta.py")
+
+
 def test_ranks_together_have_the_memory_that_one_lacks():
     done = job(2, str(Path(__file__).parents[2] / "examples" / "sharded_training.py"))
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import zlib
 
 import numpy as np
 import pytest

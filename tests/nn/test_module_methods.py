@@ -226,3 +226,22 @@ def test_keywords_of_factories():
         nn.factory_kwargs({"size": 1})
     with pytest.raises(TypeError, match="given twice"):
         nn.factory_kwargs({"device": 1, "factory_kwargs": {"device": 2}})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: nn.LayerNorm(3), lambda: nn.LayerNorm(3, bias=False), lambda: nn.RMSNorm(3), lambda: nn.GroupNorm(1, 3),
+        lambda: nn.GroupNorm(1, 3, affine=False), lambda: nn.BatchNorm1d(3), lambda: nn.Bilinear(2, 3, 4),
+    ],
+)  # fmt: skip
+def test_first_values_can_be_had_again(made):
+    genesis.manual_seed(0)
+    module = made()
+    first = [p.detach().clone() for p in module.parameters()]
+    with genesis.no_grad():
+        for p in module.parameters():
+            p.fill_(7)
+    genesis.manual_seed(0)
+    module.reset_parameters()
+    assert all(genesis.equal(p.detach(), one) for p, one in zip(module.parameters(), first, strict=True))

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.errors import UnsupportedError, message
+from genesis.arrays.spec import Spec
+from genesis.base.device import META
+from genesis.base.errors import DeviceError, UnsupportedError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import wrap
@@ -37,13 +39,13 @@ class Part:
         if not given.shape:
             text = f"{name} has no dimension, of which ranks could have rows"
             raise UnsupportedError(message("fully_shard", text, hint="a parameter of shape [1]"))
-        if given._array.__class__ is not np.ndarray:
+        if given._array.__class__ is not np.ndarray and not isinstance(given._array, Spec):
             text = f"{name} is on {given.device}, ranks share memory of the CPU"
             raise UnsupportedError(message("fully_shard", text, hint="module.to('cpu')"))
         self.name, self.owners = name, list(owners)
         self.sharding = at = Sharding(given.shape[0], members)
-        self.store = at.padded_with_zeros(given._array[at.begin : at.end])  # what is sent
-        self.shard = ShardedParameter(wrap(self.store[: at.rows]), at, given.requires_grad)
+        self.store, rows = _stored(given._array, at)  # what is sent, and this rank's part of it
+        self.shard = ShardedParameter(wrap(rows), at, given.requires_grad)
         self.shape, self.dtype = tuple(given.shape), given._array.dtype if dtype is None else dtype
         self.nothing = np.broadcast_to(
             np.full((), np.nan).astype(self.dtype), self.shape
@@ -55,6 +57,9 @@ class Part:
     def rows(self) -> Any:
         """This rank's rows with zeros behind them, in memory that can be sent."""
         array = self.shard._array
+        if isinstance(array, Spec):
+            text = f"{self.name} is on the meta device, where it has no values"
+            raise DeviceError(message("fully_shard", text, hint="to_empty(device='cpu') and first values, or a state"))
         if array.base is not self.store:  # ``data`` was assigned, or the module was converted
             if array.shape != (self.sharding.rows, *self.shape[1:]):
                 text = f"{self.name} has the shape {list(array.shape)}, this rank's rows were {self.sharding.rows}"
@@ -76,6 +81,16 @@ class Part:
             self.shard.grad = g
         else:
             self.shard.grad.add_(g)  # type: ignore[attr-defined]
+
+
+def _stored(given: Any, at: Sharding) -> tuple[Any, Any]:
+    """Memory for this rank's rows with zeros behind them, and the rows; on the meta device none, and what they look like."""
+    if isinstance(given, Spec):
+        rest = given.shape[1:]
+        nothing = np.broadcast_to(np.zeros((), given.dtype), (at.padded, *rest))
+        return nothing, Spec((at.rows, *rest), given.dtype, META)
+    store = at.padded_with_zeros(given[at.begin : at.end])
+    return store, store[: at.rows]
 
 
 class Unit:
