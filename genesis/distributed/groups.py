@@ -344,6 +344,7 @@ def _close(members: ProcessGroup) -> None:
         _stop_watching()
     for watcher in _watchers:
         watcher.settle()
+    members.calls.broken = message("destroy_process_group", f"{members!r} has ended", hint="new_group(ranks)")
     members.engine.close()
 
 

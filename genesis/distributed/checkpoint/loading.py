@@ -14,7 +14,7 @@ from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed.checkpoint.manifest import CheckpointException, Damaged, Manifest, folder_of, read, verify
-from genesis.distributed.checkpoint.parts import Host, Part, Stateful, described, entries, rebuilt, rows_of
+from genesis.distributed.checkpoint.parts import Host, InParts, Part, Stateful, described, entries, rebuilt, rows_of
 from genesis.distributed.groups import GroupMember, group_of
 
 _files = Late("genesis.io.files")
@@ -83,7 +83,7 @@ def _loaded(value: Any, node: Any, reader: _Reader, name: str) -> Any:
             value.copy_(reader.tensor(node["tensor"]))  # type: ignore[attr-defined]
         return value
     if isinstance(value, Stateful):
-        here = _parts_in(value.state_dict(), name)
+        here = {} if isinstance(value, InParts) else _parts_in(value.state_dict(), name)
         value.load_state_dict(rebuilt(node, lambda each: reader.tensor_or_part(each, here.get(each))))
         return value
     if isinstance(value, dict) and value:

@@ -35,6 +35,14 @@ class Stateful(Protocol):
 
 
 @runtime_checkable
+class InParts(Protocol):
+    """What is `Stateful`, and of whose state each rank has some tensors only."""
+
+    def state_in_parts(self) -> dict[str, Any]:
+        """The state of all ranks, each tensor as the `Part` that this one has; all ranks call it."""
+
+
+@runtime_checkable
 class _HasBuffers(Protocol):
     def named_buffers(self) -> Any: ...
 
@@ -128,7 +136,7 @@ def _plain(value: Any, parts: dict[int, Part], buffers: set[int]) -> Any:
     if value.__class__ in (list, tuple):
         return value.__class__([_plain(each, parts, buffers) for each in value])
     if isinstance(value, Stateful):
-        own = value.state_dict()
+        own = value.state_in_parts() if isinstance(value, InParts) else value.state_dict()
         if isinstance(value, _HasBuffers):
             buffers.update([id(own[name]) for name, _ in value.named_buffers() if name in own])
         return _plain(own, parts, buffers)

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DistributedError, UnsupportedError, message
+from genesis.base.late import Late
 from genesis.core.call.refusal import expect_function, explain_all
 from genesis.core.call.writes import bump
 from genesis.core.graph.modes import enable_grad, no_grad
@@ -23,12 +25,13 @@ from genesis.distributed.collectives import broadcast
 from genesis.distributed.groups import get_group_rank, group_of
 from genesis.distributed.memory import spread
 from genesis.distributed.nn.ops import broadcast_from
-from genesis.distributed.objects import gather_object
+from genesis.distributed.objects import all_gather_object, gather_object
 from genesis.optim.hooks import every
 from genesis.optim.lbfgs import LBFGS
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.state import checked, packed
 
+_parts = Late("genesis.distributed.checkpoint.parts")
 _ALONE = 2**16  # bytes from which a parameter is sent by itself, from its own memory; smaller ones are sent together
 
 
@@ -223,6 +226,21 @@ class ZeroRedundancyOptimizer(Optimizer):
             result = result if changed is None else changed
         return result
 
+    def state_in_parts(self) -> dict[str, Any]:
+        """State and options of all ranks, of which this one has the tensors of its parameters: what snapshots save. All
+        ranks call it.
+        """
+        numbered = enumerate(self._all())
+        mine = {number: packed(self.state[p]) for number, p in numbered if self._mine(p) and p in self.state}
+        looks = [[number, [[key, _look(v)] for key, v in state.items()]] for number, state in mine.items()]
+        said: list[Any] = [None] * len(self._loads)
+        all_gather_object(said, looks, self.process_group)
+        states = {
+            number: {key: _part(mine.get(number, {}).get(key), *look) for key, look in values}
+            for number, values in sorted([each for rank in said for each in rank], key=lambda each: each[0])
+        }
+        return {**self.optim.state_dict(), "state": states}
+
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over this rank's part of a state of all ranks, which all of them give.
 
@@ -243,6 +261,18 @@ class ZeroRedundancyOptimizer(Optimizer):
 
 
 _NAME = "ZeroRedundancyOptimizer"
+
+
+def _look(value: Any) -> list[Any]:
+    """What other ranks have to know of a value in a state: of a tensor its shape and dtype."""
+    return [list(value.shape), value.dtype.name] if isinstance(value, Tensor) else [None, value]
+
+
+def _part(own: Any, shape: list[int] | None, other: Any) -> Any:
+    """The value where it is here, or nothing of a tensor that looks so."""
+    if shape is None:
+        return other
+    return _parts.Part(wrap(np.empty(0, dtypes.as_np(other))) if own is None else own, shape, 0)
 
 
 def _check_class(given: Any) -> None:

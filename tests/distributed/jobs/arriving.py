@@ -58,7 +58,7 @@ def raised(rank: int, size: int) -> None:
 
 
 def late(rank: int, size: int) -> None:
-    dist.init_process_group(rank=rank, world_size=size, timeout=timedelta(seconds=2))
+    dist.init_process_group(rank=rank, world_size=size, timeout=timedelta(seconds=5))
 
 
 if __name__ == "__main__":

@@ -303,6 +303,12 @@ def groups():
     assert x.item() == size - 1
     dist.broadcast(x, group=backwards, group_src=size - 1)
     dist.destroy_process_group(backwards)
+    try:
+        dist.all_reduce(x, group=backwards)
+    except RuntimeError as error:
+        assert "has ended\n  try: new_group(ranks)" in str(error), error
+    else:
+        raise AssertionError("a group that has ended")
 
 
 for check in (

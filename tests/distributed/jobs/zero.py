@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
 from genesis import nn, optim
+from genesis.distributed.checkpoint import Snapshots
 from genesis.distributed.optim import ZeroRedundancyOptimizer
 from genesis.nn.parallel import DistributedDataParallel
 from genesis.utils.checkpoint import checkpoint
@@ -111,6 +117,43 @@ def saved_and_loaded():
         loss_of(model, mine(X[2]), mine(Y[2])).backward()
         optimizer.step()
     same(parted, resumed)
+
+
+def in_snapshots():
+    """Each rank writes the state of its parameters, and another number of them goes on from it."""
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder, src=0)
+
+    def made(optimizer_class, group=None):
+        model = DistributedDataParallel(network(), process_group=group)
+        return model, optimizer_class(model.parameters(), optim.Adam, group, lr=0.1)
+
+    def steps(model, optimizer, begin, end, rows):
+        for x, y in zip(X[begin:end], Y[begin:end], strict=True):
+            optimizer.zero_grad()
+            loss_of(model, rows(x), rows(y)).backward()
+            optimizer.step()
+
+    model, optimizer = made(ZeroRedundancyOptimizer)
+    snapshots, state = Snapshots(folder[0]), {"model": model, "optimizer": optimizer}
+    steps(model, optimizer, 0, 2, mine)
+    snapshots.save(2, state)
+    names = set(json.loads(Path(folder[0], "step-00000002", "manifest.json").read_text())["tensors"])
+    assert {"optimizer.state.0.exp_avg", "optimizer.state.5.exp_avg_sq"} <= names
+    steps(model, optimizer, 2, 4, mine)
+    others = [(None, mine), *[(dist.new_group([each]), lambda x: x) for each in range(size)]]
+    for group, rows in others:
+        if group is dist.GroupMember.NON_GROUP_MEMBER:
+            continue
+        again, its = made(ZeroRedundancyOptimizer, group)
+        assert Snapshots(folder[0], group=group).resume({"model": again, "optimizer": its}) == 2
+        steps(again, its, 2, 4, rows)
+        near(model.module, again.module)
+        if group is None:
+            same(model, again)
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(folder[0])
 
 
 def groups_and_schedules():
@@ -267,7 +310,7 @@ def what_is_refused():
 
 
 checks = [
-    training, large_ones_are_sent_from_their_memory, share_of_the_state, saved_and_loaded, groups_and_schedules, precision,
+    training, large_ones_are_sent_from_their_memory, share_of_the_state, saved_and_loaded, in_snapshots, groups_and_schedules, precision,
     checkpoints, accumulation_shared_and_frozen, compiled, a_closure, what_is_refused,
 ]  # fmt: skip
 for check in checks:
