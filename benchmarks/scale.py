@@ -30,9 +30,9 @@ Numbers = Mapping[str, float]
 # ---- from what was measured to what is simulated
 
 
-def rank_of(numbers: Numbers) -> Rank:
-    """A rank as it is beside the others: a step takes as long as the slowest of them, as all wait for that one. Seconds
-    are divided among the layers as multiplications are.
+def rank_of(ranks: int, numbers: Numbers, approach: str) -> Rank:
+    """One of so many ranks, beside the others: a step takes as long as the slowest of them, as all wait for that one.
+    Seconds are divided among the layers as multiplications are.
     """
     sizes = [4.0 * (a * b + b) for a, b in pairwise(WIDTHS)]
     back = [size if at == 0 else 2 * size for at, size in enumerate(sizes)]  # nobody asks for a gradient of the input
@@ -40,8 +40,14 @@ def rank_of(numbers: Numbers) -> Rank:
         Layer(numbers["forward"] * size / sum(sizes), numbers["backward"] * both / sum(back), size, 1 + (size > ALONE))
         for size, both in zip(sizes, back, strict=True)
     ]
-    rank = Rank(layers, numbers["update"] / sum(sizes), numbers.get("copied", 0.0) / (4 * LARGE))
-    return rank.slower(1 + imbalance(numbers))
+    plain = Rank(layers, numbers["update"] / sum(sizes))
+    return plain.slower(1 + imbalance(numbers)).slower(besides(ranks, numbers, approach))
+
+
+def besides(ranks: int, numbers: Numbers, approach: str) -> float:
+    """How many times as much as a plain step a rank computes: with hooks, copies, and memory that others wrote."""
+    plain = numbers["forward"] + numbers["backward"] + numbers["update"] / (1 if approach == "DDP" else ranks)
+    return numbers[f"computing {approach}"] / plain
 
 
 def imbalance(numbers: Numbers) -> float:
@@ -80,7 +86,7 @@ class Row(NamedTuple):
 def compare(jobs: Mapping[int, Numbers]) -> list[Row]:
     """The simulation beside what was measured."""
     return [
-        Row(ranks, each, step_of(each, rank_of(numbers), network_of(ranks, numbers), ranks), numbers[each])
+        Row(ranks, each, step_of(each, rank_of(ranks, numbers, each), network_of(ranks, numbers), ranks), numbers[each])
         for ranks, numbers in jobs.items()
         for each in APPROACHES
     ]
@@ -114,14 +120,14 @@ WORKLOADS = (
 )
 
 
-def on_paper(work: Workload, ranks: int, pair: Numbers) -> Rank:
+def on_paper(work: Workload, ranks: int, pair: Numbers, approach: str = "") -> Rank:
     """One of so many ranks, as fast as one here is; the slowest of them is further from the mean where they are more."""
     computing = pair["forward"] + pair["backward"]
     speed = 6.0 * BATCH * sum([a * b for a, b in pairwise(WIDTHS)]) / computing
     seconds = [work.work * size * work.rows / ranks / speed for size in work.sizes]
     layers = [Layer(each / 3, each * 2 / 3, 4 * size, 2) for each, size in zip(seconds, work.sizes, strict=True)]
-    like = rank_of(pair)
-    return Rank(layers, like.update, like.copied).slower(late(ranks, pair))
+    rank = Rank(layers, pair["update"] / (4 * LARGE)).slower(late(ranks, pair))
+    return rank.slower(besides(2, pair, approach)) if approach else rank
 
 
 def late(ranks: int, pair: Numbers) -> float:
@@ -144,9 +150,9 @@ def assumed(name: str, pair: Numbers, overlap: float | None = None) -> Network:
 
 def efficiencies(work: Workload, approach: str, network: Network, pair: Numbers) -> dict[int, float]:
     """By ranks, the part of their time that is used: that of a rank with the whole batch, over theirs together."""
-    whole = on_paper(work, 1, pair).alone
+    whole = on_paper(work, 1, pair).alone()
     counts = [n for n in PAPER if work.rows // n >= work.unit]
-    return {n: whole / n / step_of(approach, on_paper(work, n, pair), network, n) for n in counts}
+    return {n: whole / n / step_of(approach, on_paper(work, n, pair, approach), network, n) for n in counts}
 
 
 def last_that_pays(parts: Mapping[int, float]) -> int:
@@ -190,7 +196,7 @@ def report(jobs: Mapping[int, Numbers], elsewhere: float) -> str:
 def _constants(jobs: Mapping[int, Numbers]) -> list[str]:
     """A column for each number of ranks."""
     networks = {n: network_of(n, each) for n, each in jobs.items()}
-    lines = [f"| what | {' | '.join([f'{n} ranks' for n in jobs])} |", "| --- |" + " ---: |" * len(jobs)]
+    lines = [f"| what | {' | '.join([f'{n} rank' + 's' * (n > 1) for n in jobs])} |", "| --- |" + " ---: |" * len(jobs)]
 
     def line(what: str, cells: Sequence[str]) -> None:
         lines.append(f"| {what} | {' | '.join(cells)} |")
@@ -206,10 +212,9 @@ def _constants(jobs: Mapping[int, Numbers]) -> list[str]:
             f"`{kind}`: a small call, and GB of the tensor in a second",
             ["" if n == 1 else _speed(numbers, kind) for n, numbers in jobs.items()],
         )
-    line(
-        "a gradient into its bucket, GB/s",
-        [f"{4e-9 * LARGE / s:.1f}" if (s := each.get("copied")) else "" for each in jobs.values()],
-    )
+    for approach in APPROACHES:
+        what = f"{approach}: what a rank computes, against a plain step"
+        line(what, [f"{besides(n, each, approach):.2f}" for n, each in jobs.items()])
     line(
         "of a transfer, what passes while a rank computes",
         ["" if n == 1 else f"{each.overlap:.0%}" for n, each in networks.items()],
@@ -277,13 +282,13 @@ meanwhile. Ranks of one machine send through its memory, which their processors 
 
 ## Constants
 
-Each is measured while all ranks do the same: a plain step of all, a collective, a plain step, and so on. So with more ranks than processors (this machine has 2) all that 4 ranks do takes as long as it does there, and the caches
-are as a training leaves them.
+Each is measured while all ranks do the same: the parts of a step by hand, one of them a collective of all gradients. So with more ranks than processors (this machine has 2) all that 4 ranks do takes as long as it does there, and the caches
+are as a training leaves them. What a rank computes in each approach, that is outside of calls of MPI, is a constant, too: copies into buckets, hooks, and reading what another processor wrote.
 """
 COMPARED = """
 ## Simulated and measured
 
-What is foretold is how these parts make up a step: in which order ranks compute and send, and what waits.
+What is foretold is how computing and transfers make up a step: what is sent, in how many calls, and what waits for it. On one rank nothing is sent, so there the two agree by the way constants are measured.
 
 | ranks | | simulated | measured | ratio |
 | ---: | --- | ---: | ---: | ---: |"""

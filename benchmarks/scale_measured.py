@@ -1,9 +1,10 @@
 """What a job of several ranks measures for `scale.py`: constants, and steps that a simulation has to foretell.
 
 All ranks do the same at the same time, so each constant is that of a rank whose neighbours are busy as in a training.
-What is timed are the parts of a step by hand: forward, backward, gradients that are brought into one piece of memory,
-a collective of it, and the optimizer's step from there. So caches are as such a step leaves them, and where there are
-more ranks than processors, all of them are slower by what that costs.
+What is timed are the parts of a step by hand: forward, backward, a collective of gradients that lie in one piece of
+memory, and the optimizer's step from there. So caches are as such a step leaves them, and where there are more ranks
+than processors, all of them are slower by what that costs. Of the steps that are foretold the time outside of the engine
+is taken, too: what a rank computes there, with the copies and hooks of the approach.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ BATCH, ROUNDS, WARM = 64, 16, 3
 STEPS, CALLS = 4, 10  # in a block, of a small collective
 LARGE = -(-sum([a * b + b for a, b in pairwise(WIDTHS)]) // 4) * 4  # elements of the collectives: all gradients
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
-JOBS, TRIES = 3, 4
-QUIET = 0.05  # of the processors: where others use more, a job is started again
+JOBS, TRIES = 3, 2
+QUIET = 0.08  # of the processors: where others use more, a job is started again
 
 
 class Times:
@@ -56,6 +57,7 @@ class Job:
         self.plain = _network()
         self.plain_optimizer = self.lib.optim.Adam(self.plain.parameters())
         self.steps = self._approaches()
+        self.inside = _seconds_inside(dist.group.WORLD)
         zeros, ranks = self.lib.zeros, self.ranks
         self.large = zeros(LARGE), zeros(LARGE // ranks)
         self.small = zeros(ranks), zeros(1)
@@ -101,9 +103,12 @@ class Job:
             self._meetings()
         for name, step in self.steps.items():
             self.dist.barrier()
+            inside = self.inside[0]
             with self.times(name, STEPS):
                 for _ in range(STEPS):
                     step()
+            outside = self.times.of[name][-1] - (self.inside[0] - inside) / STEPS
+            self.times.of.setdefault(f"computing {name}", []).append(outside)
 
     def _step_by_hand(self, kind: str) -> None:
         """A step, whose parts end when all ranks have ended them; ``together`` is what the slowest computes."""
@@ -116,8 +121,7 @@ class Job:
                 loss.backward()
             self.dist.barrier()
         if self.ranks > 1:
-            with self.times("copied"):
-                self._into_one_piece()
+            self._into_one_piece()
             self.dist.barrier()
             with self.times(f"large {kind}"):
                 self._call(kind, *self.large).wait()
@@ -186,6 +190,33 @@ class Job:
         values = self.lib.tensor(list(own.values())).double()
         self.dist.all_reduce(values, self.dist.ReduceOp.AVG)
         return dict(zip(own, values.tolist(), strict=True))
+
+
+def _seconds_inside(world: Any) -> list[float]:
+    """Seconds of this rank in calls of the engine, and waiting for it, from now on."""
+    from genesis.distributed.calls import Work
+
+    seconds, depth = [0.0], [0]
+
+    def timed(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **named: Any) -> Any:
+            if depth[0]:  # it is within another
+                return call(*args, **named)
+            depth[0], begin = 1, time.perf_counter()
+            try:
+                return call(*args, **named)
+            finally:
+                depth[0] = 0
+                seconds[0] += time.perf_counter() - begin
+
+        return run
+
+    for kind in (*KINDS, "agree"):
+        setattr(world.engine, kind, timed(getattr(world.engine, kind)))
+    world.calls.wait = timed(world.calls.wait)
+    for name in ("wait", "is_completed"):
+        setattr(Work, name, timed(getattr(Work, name)))
+    return seconds
 
 
 def _data() -> tuple[Any, Any, Any]:

@@ -52,21 +52,19 @@ class Rank(NamedTuple):
 
     layers: Sequence[Layer]
     update: float  # seconds for a byte of parameters, by the optimizer
-    copied: float  # ... and for a gradient that is brought into its bucket
 
     @property
     def size(self) -> float:
         return sum([layer.size for layer in self.layers])
 
-    @property
-    def alone(self) -> float:
-        """Seconds of a step in which nothing is sent."""
-        return sum([layer.forward + layer.backward for layer in self.layers]) + self.update * self.size
+    def alone(self, ranks: int = 1) -> float:
+        """Seconds of a step in which nothing is sent, and so many ranks share the work of the optimizer."""
+        return sum([layer.forward + layer.backward for layer in self.layers]) + self.update * self.size / ranks
 
     def slower(self, factor: float) -> Rank:
         """A rank that computes so many times as long."""
         layers = [each._replace(forward=each.forward * factor, backward=each.backward * factor) for each in self.layers]
-        return Rank(layers, self.update * factor, self.copied * factor)
+        return Rank(layers, self.update * factor)
 
 
 class Clock:
@@ -123,7 +121,7 @@ def _data_parallel(clock: Clock, rank: Rank) -> None:
         clock.compute(layer.forward)
     bucket, limit = 0.0, FIRST
     for layer in reversed(rank.layers):
-        clock.compute(layer.backward + (rank.copied * layer.size if clock.ranks > 1 else 0.0))
+        clock.compute(layer.backward)
         bucket += layer.size
         if bucket >= limit:
             clock.send("all_reduce", bucket)
