@@ -141,15 +141,15 @@ def _wait(connection: socket.socket, end: float, seconds: float) -> None:
     said = "absent"
     while said != "begin":
         connection.settimeout(max(end - time.monotonic(), 0.01))
+        absent = ", ".join([f"rank {rank}" for rank in said.split()[1:]]) or "one of the ranks"
         try:
-            line = _line(connection)
+            said = _line(connection)
         except TimeoutError:
-            absent = [f"rank {rank}" for rank in said.split()[1:]]
-            text = f"waited {seconds:.0f} s, and {', '.join(absent) or 'one of the ranks'} did not come"
+            text = f"waited {seconds:.0f} s, and {absent} did not come"
             raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late")) from None
-        if not line:
-            raise DistributedError(message(_NAME, "rank 0 ended before all had come"))
-        said = line
+        if not said:
+            text = f"rank 0 has ended, and {absent} did not come"
+            raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late"))
 
 
 def _line(connection: socket.socket) -> str:

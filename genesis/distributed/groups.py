@@ -143,12 +143,12 @@ def _mpi(said: Launch, init_method: str | None, seconds: float) -> Engine:
     from genesis.distributed.mpi import MPI, end_all
 
     others = arrivals.together(said, init_method, seconds) if said.by == TORCHRUN else contextlib.nullcontext()
-    try:
-        with others:
+    with others:
+        try:
             engine = MPI(timeout=seconds)
-    except DistributedError:
-        atexit.register(end_all)  # the end of MPI would wait for those that did not come
-        raise
+        except DistributedError:
+            atexit.register(end_all)  # the end of MPI would wait for those that did not come
+            raise
     if engine.size != said.size:
         text = f"{said.by} says {said.size} processes, MPI knows of {engine.size}"
         hint = f"start them with genesis run -n {said.size} script.py, or with the mpiexec of the MPI that mpi4py uses"
