@@ -2,7 +2,7 @@
 
 A program of its own, which the first rank starts (`arrivals`), and which ends with the last. Processes come to a port and
 say which rank they are. When all have come, each may begin MPI, whose library asks here for what it has to know of the
-others: by PMI, the process management interface of MPICH, in lines like ``cmd=get kvsname=job key=card-1``. What MPI
+others: by PMI, the process management interface of MPICH, in lines like ``cmd=get kvsname=... key=card-1``. What MPI
 then sends does not pass here. A process that ends before its time is told to those that are left.
 
 Each connection has a thread. Nothing of Genesis is imported, so it is there at once.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -43,6 +44,7 @@ class Manager:
         self.token, self.size = token, size
         self.ranks: dict[int, Rank] = {}
         self.values: dict[str, str] = {}
+        self.name = f"genesis_{secrets.token_hex(8)}"  # MPI calls its shared memory so: no other job on the machine may
         self.complete = False
         self._waiting: list[socket.socket] = []  # at a barrier
         self._lock = threading.RLock()
@@ -137,7 +139,7 @@ class Manager:
             self.ranks[rank].ended = True
         if command == "abort":
             self.ended_early(rank)
-        return _ANSWERS.get(command, f"cmd={command} rc=-1 msg=unknown").format(size=self.size)
+        return _ANSWERS.get(command, f"cmd={command} rc=-1 msg=unknown").format(size=self.size, name=self.name)
 
     def _barrier(self, connection: socket.socket) -> list[str]:
         """Answers all when the last has come."""
@@ -155,7 +157,7 @@ _ANSWERS = {
     "get_maxes": "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=1024",
     "get_appnum": "cmd=appnum appnum=0",
     "get_universe_size": "cmd=universe_size size={size}",
-    "get_my_kvsname": "cmd=my_kvsname kvsname=job",
+    "get_my_kvsname": "cmd=my_kvsname kvsname={name}",
     "finalize": "cmd=finalize_ack rc=0",
 }
 
