@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import itertools
 import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from genesis.base.device import memory_named
 from genesis.base.errors import ArgumentValueError, WorkerError, message
+from genesis.base.pytree import is_container, tree_map
 from genesis.core.graph.generator import SeededStream, mixed, seeded_stream
 from genesis.data.fetch import ORDER, End, Task
 from genesis.data.sampler import begin_at
@@ -26,6 +29,23 @@ _CREWS: weakref.WeakSet[Any] = weakref.WeakSet()
 def _close_crews() -> None:
     for crew in list(_CREWS):
         crew.close(at_once=True)
+
+
+def pinned(batch: Any) -> Any:
+    """A batch whose tensors, and whatever else has a ``pin_memory``, lie in memory that a GPU copies from while the program
+    goes on; the batch itself where there is no GPU.
+    """
+    return batch if memory_named("cuda") is None else _pinned(batch)
+
+
+def _pinned(value: Any) -> Any:
+    if callable(getattr(value, "pin_memory", None)):
+        return value.pin_memory()
+    if isinstance(value, list):  # also one with names for its items
+        out = copy.copy(value)
+        out[:] = [_pinned(item) for item in value]
+        return out
+    return tree_map(_pinned, value) if is_container(type(value)) else value
 
 
 class Progress:
@@ -165,7 +185,7 @@ class Iteration:
             if self.workers:
                 self._fill()
             if not failed:
-                return result
+                return pinned(result) if self.loader.pin_memory else result
             if result.final:
                 self.shut(at_once=True)
             try:

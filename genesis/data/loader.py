@@ -43,7 +43,8 @@ class DataLoader(Generic[T_co]):
         worker_init_fn: called in each worker with its number; persistent_workers: keep them from epoch to epoch
         timeout: seconds to wait for a batch of a worker (0: for ever); in_order: False for the first that is ready
         generator: where the seeds of epochs and of shuffling come from
-        pin_memory, pin_memory_device: accepted; on the CPU there is nothing to pin
+        pin_memory: bring batches into memory that a GPU copies from while the program goes on, where there is a GPU
+        pin_memory_device: accepted, without an effect
 
     Raises:
         ValueError: options that exclude each other, or values out of range

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -287,3 +290,58 @@ def test_a_kernel_that_went_wrong_is_said_at_every_call_from_then_on(gpu):
         cuda.synchronize()
     with pytest.raises(cuda.CudaError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
         x.tolist()
+
+
+# ---- around it
+
+
+def test_a_loader_pins_its_batches(gpu):
+    data = genesis.data.TensorDataset(genesis.arange(6.0), genesis.arange(6))
+    for x, label in genesis.data.DataLoader(data, 2, pin_memory=True):
+        assert x.is_pinned() and label.is_pinned() and x.to("cuda", non_blocking=True).sum().item() == x.sum().item()
+    for x, _ in genesis.data.DataLoader(data, 2):
+        assert not x.is_pinned()
+
+
+def test_programs_for_pytorch(gpu):
+    torch = genesis.as_torch()
+    assert (
+        torch.cuda.is_available()
+        and torch.cuda.device_count() == 2
+        and torch.cuda.get_device_name(0) == "emulated device"
+    )
+    x = torch.ones(3).cuda()
+    with torch.cuda.stream(torch.cuda.Stream()) as side:
+        assert torch.cuda.current_stream() is side
+    torch.cuda.synchronize()
+    assert x.is_cuda and torch.cuda.memory_allocated() > 0 and torch.cuda.get_rng_state().dtype is torch.uint8
+    with using(None, "gone"):
+        assert not torch.cuda.is_available() and torch.cuda.memory_allocated() == 0
+
+
+def test_doctor_says_which_gpus_there_are(gpu, capsys):
+    from genesis.cli.doctor import gpus
+
+    assert gpus() == "emulated device, emulated device"
+    with using(None, "the cable is out"):
+        assert gpus() == "none: the cable is out"
+
+
+def test_what_a_gpu_is_asked_first_runs_on_the_emulated_device(tmp_path):
+    script = Path(__file__).parents[2] / "scripts" / "gpu" / "run"
+    environment = {**os.environ, "GENESIS_CUDA": "emulate"}
+    done = subprocess.run(
+        [sys.executable, script, "smoke", "--out", tmp_path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "smoke.json").read_text())
+    assert report["wrong"] == 0 and report["emulated"] and len(report["values"]) > 30 and "measured" not in report
+    environment["GENESIS_CUDA"] = "off"
+    done = subprocess.run(
+        [sys.executable, script, "smoke"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and "there is no GPU: GENESIS_CUDA is off" in done.stdout

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import linecache
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,10 @@ def available() -> bool:
 
 
 def version() -> str:
-    """Which Triton there is; empty if there is none."""
+    """Which Triton there is, or ``GENESIS_CUDA_TRITON``: that whose machine code is wanted from the disk; empty if none."""
+    asked = os.environ.get("GENESIS_CUDA_TRITON")
+    if asked:
+        return asked
     try:
         return importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
