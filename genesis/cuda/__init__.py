@@ -19,6 +19,7 @@ from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels import draws as _draws
+from genesis.cuda.kernels import fused as _fused  # attaches itself to the ops
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.queues import *
 from genesis.cuda.runtime import connection as _connection

@@ -206,6 +206,27 @@ def test_dropout_drops_what_the_cpu_drops(gpu):
     assert masks[0] == masks[1]
 
 
+# ---- optimizers
+
+
+@pytest.mark.parametrize("options", [{}, {"amsgrad": True}, {"weight_decay": 0.1}, {"foreach": False}])
+def test_a_step_of_adam_is_one_launch_for_each_parameter_with_the_bits_of_the_cpu(options, gpu):
+    reached = {}
+    for place in ("cpu", "cuda"):
+        genesis.manual_seed(0)
+        params = [nn.Parameter(genesis.randn(*shape).to(place)) for shape in ((3, 4), (5,), (64, 32))]
+        optimizer = genesis.optim.AdamW(params, lr=1e-2, **options)
+        for step in range(4):
+            optimizer.zero_grad()
+            sum([(p**2).sum() * 0.25 for p in params]).backward()
+            optimizer.param_groups[0]["lr"] = 1e-2 / (step + 1)
+            count, _ = launches(gpu, optimizer.step)
+        reached[place] = [p.detach().cpu().numpy() for p in params]
+    assert count == 3
+    for p, q in zip(reached["cuda"], reached["cpu"], strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
 # ---- G1: a step of a transformer
 
 

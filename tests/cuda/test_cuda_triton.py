@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import genesis
+from genesis import nn
 from genesis.cuda.kernels import choose, lowering
 from genesis.cuda.kernels.draws import Uniform
 from genesis.cuda.kernels.host import HostWarning
@@ -78,6 +79,23 @@ def test_16_bits(gpu):
     np.testing.assert_allclose(there.numpy(), (x * 3.0).float().numpy(), rtol=2**-7)
 
 
+def test_a_step_of_adam(gpu):
+    """Numbers of the program are float64 until they meet a parameter: 1 - 0.999 in float32 is another step."""
+    reached = []
+    for place in ("cpu", "cuda"):
+        genesis.manual_seed(0)
+        p = nn.Parameter(genesis.randn(5, 7).to(place))
+        optimizer = genesis.optim.AdamW([p], lr=1e-2)
+        for _ in range(3):
+            p.grad = p.detach() * 0.5
+            optimizer.step()
+        reached.append(
+            [p.detach().cpu().numpy(), *[optimizer.state[p][k].cpu().numpy() for k in ("exp_avg", "exp_avg_sq")]]
+        )
+    for here, there in zip(*reached, strict=True):
+        np.testing.assert_allclose(there, here, rtol=3e-7)
+
+
 @pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.float16])
 def test_the_interpreter_draws_the_numbers_of_the_cpu(dtype, gpu):
     drawn = []
@@ -118,6 +136,11 @@ STOCK = {  # a function, shapes, and whether 16 bytes are read at once
     "sum of columns": (lambda x: x.sum(0), [(1024, 1024)], True),
     "sum of all": (lambda x: x.sum(), [(1024, 1024)], False),
     "argmax": (lambda x: x.argmax(1), [(128, 4096)], True),
+    "Adam": (
+        lambda *x: genesis.ops.learning.update.adam_step(*x, None, 0.9, 0.999, 0.5, 1e-8, -0.01, None),
+        [(1 << 20,)] * 4,
+        True,
+    ),
     "odd rows": (lambda x: x.softmax(1), [(8, 50257)], False),
 }
 FEW = ("add", "softmax", "sum of columns")

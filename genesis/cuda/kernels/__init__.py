@@ -2,7 +2,8 @@
 
 `choose`   what computes an op: a view, a kernel, or the host
 `lowering` from a call of an op to launches, by the rules of the compiler
-`products` of matrices; `draws`: random numbers
+`products` of matrices; `draws`: random numbers; `fused`: composites that are one kernel
+`wanted`   whether kernels are wanted at all
 `views`    the same memory, seen in another way
 `host`     the way over the CPU, for ops without a kernel
 """

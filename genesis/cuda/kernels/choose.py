@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from genesis.cuda.kernels.host import host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
+from genesis.cuda.kernels.wanted import kernels_wanted
 
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
@@ -37,11 +37,7 @@ def _made(op: Op) -> Callable[..., Any]:
 def with_host(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel, or the host where no kernels are wanted."""
     otherwise = host_kernel(op)
-    return lambda *args: otherwise(*args) if _none_wanted() else kernel(*args)
-
-
-def _none_wanted() -> bool:
-    return os.environ.get("GENESIS_CUDA_KERNELS") == "host"
+    return lambda *args: kernel(*args) if kernels_wanted() else otherwise(*args)
 
 
 def launched(op: Op) -> Callable[..., Any]:
@@ -50,7 +46,7 @@ def launched(op: Op) -> Callable[..., Any]:
     otherwise = host_kernel(op)
 
     def kernel(*args: Any) -> Any:
-        if _none_wanted():
+        if not kernels_wanted():
             return otherwise(*args)
         numbers = numbers_of(op, args)
         key = tuple([float if i in numbers else signature(a) for i, a in enumerate(args)])
@@ -81,7 +77,7 @@ _writes: dict[Any, Launches | None] = {}
 
 def written(target: CudaArray, source: CudaArray) -> bool:
     """Write one array into another by a kernel; whether there is one for that."""
-    if target.on is not source.on or not target.size or _none_wanted():
+    if target.on is not source.on or not target.size or not kernels_wanted():
         return False
     if source.storage is target.storage:
         if not source.is_contiguous:

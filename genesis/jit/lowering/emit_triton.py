@@ -190,6 +190,17 @@ class _Writer:
         """What is computed in: float64 only where an operand has as many bits."""
         return F32 if dtype == F64 and not self.wide else dtype
 
+    def kind(self, value: Value) -> DType:
+        """What a value is in the code: what is made of numbers of the program alone keeps its bits."""
+        return value.dtype if self._of_numbers(value) else self.dtype(value.dtype)
+
+    def _of_numbers(self, value: Value) -> bool:
+        if isinstance(value, Load):
+            return value.operand in self.numbers
+        if isinstance(value, Total | Count):
+            return False
+        return value.name == "number" or all([self._of_numbers(a) for a in arguments(value)])
+
     def value(self, value: Value) -> str:
         known = self._known(value)
         if known is None:
@@ -207,13 +218,14 @@ class _Writer:
 
     def _computed(self, value: Expression) -> str:
         if value.name == "number":
-            return triton_code.constant(value.args[0], self.dtype(value.dtype))
-        operands = [self.value(a) for a in arguments(value)]
+            return triton_code.constant(value.args[0], value.dtype)
+        given, wanted = arguments(value), self.dtype if not self._of_numbers(value) else lambda dtype: dtype
         if value.name == "cast":
-            return cast(operands[0], self.dtype(value.args[0].dtype), self.dtype(value.dtype))
+            return cast(self.value(given[0]), self.kind(given[0]), wanted(value.dtype))
+        operands = [cast(self.value(a), self.kind(a), wanted(a.dtype)) for a in given]
         if value.name == "where":
             return chosen(*operands)
-        return applied(value.name, self.dtype(arguments(value)[0].dtype), operands)
+        return applied(value.name, wanted(given[0].dtype), operands)
 
     # ---- memory
 
@@ -241,7 +253,7 @@ class _Writer:
 
     def _loaded(self, load: Load) -> str:
         if load.operand in self.numbers:
-            return self.name(f"p{load.operand}.to(tl.{type_of(self.dtype(F64))})")
+            return self.name(f"p{load.operand}.to(tl.float64)")
         masked = f", mask={self.mask}, other=0" if self.mask and self._varies(load) else ""
         text = f"tl.load({self._address(load)}{masked})"
         if load.dtype.kind == "b":
@@ -249,7 +261,8 @@ class _Writer:
         return self.name(text)
 
     def _store(self, store: Store) -> None:
-        value, dtype = self.value(store.value), self.nest.operands[store.operand]
+        dtype = self.nest.operands[store.operand]
+        value = cast(self.value(store.value), self.kind(store.value), self.dtype(store.value.dtype))
         if store.adds:
             raise triton_code.unsupported("sums in memory")
         if dtype.kind == "b":
@@ -306,13 +319,16 @@ class _Writer:
             self._count(loop.axes, "r")
             self.block(loop.body)
             for total, so_far in totals.items():
-                value = self.value(total.value)
+                value = self._term(total)
                 self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
         for total, so_far in totals.items():
             self.scopes[-1][total] = so_far
 
     def _start(self, total: Total) -> str:
         return f"tl.zeros([{self.lanes}], tl.{type_of(self.dtype(total.dtype))}) + {self._neutral(total)}"
+
+    def _term(self, total: Total) -> str:
+        return cast(self.value(total.value), self.kind(total.value), self.dtype(total.dtype))
 
     def _neutral(self, total: Total) -> str:
         return triton_code.constant(neutral(total), self.dtype(total.dtype))
@@ -351,7 +367,7 @@ class _Writer:
         if axes[0] not in self.counts:
             self._count(axes, at)
         self.block(loop.body)
-        values = [self.value(total.value) for total in loop.totals]
+        values = [self._term(total) for total in loop.totals]
         joined = [self._joined(t, self._masked(t, v)) for t, v in zip(loop.totals, values, strict=True)]
         self.mask, self.axes, self.lanes = before
         self.scopes[-1].update(zip(loop.totals, joined, strict=True))
@@ -369,7 +385,7 @@ class _Writer:
             self._count(axes, at)
             self.block(loop.body)
             for total, so_far in totals.items():
-                value = self._masked(total, self.value(total.value))
+                value = self._masked(total, self._term(total))
                 self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
             for axis in axes:
                 del self.counts[axis]

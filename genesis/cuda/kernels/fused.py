@@ -1,0 +1,50 @@
+"""Composites that are one kernel: the step of Adam, of a parameter at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genesis.arrays.spec import Spec
+from genesis.core.call.kernels import attach
+from genesis.cuda.arrays import CudaArray
+from genesis.cuda.kernels.lowering import Launches, launches
+from genesis.cuda.kernels.wanted import kernels_wanted
+
+_known: dict[Any, Launches | None] = {}
+
+
+def _plan(arguments: tuple[Any, ...]) -> Launches | None:
+    """The launches of a step, for parameters that are laid out like this one."""
+    *tensors, largest = arguments[:5]
+    numbers = frozenset([i for i in range(5, len(arguments)) if type(arguments[i]) is float])
+    key = (*[(x.shape, x.strides, x.dtype) for x in tensors], largest is None, numbers)
+    if key not in _known:
+        written = [tensors[0], *tensors[2:], *([] if largest is None else [largest])]
+        specs = [Spec(x.shape, x.dtype, strides=x.strides) for x in written]
+        _known[key] = launches("fused.adam_step", arguments, specs, True, numbers)
+    return _known[key]
+
+
+def _fits(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, largest: Any, *numbers: Any) -> bool:
+    arrays = [x for x in (param, grad, exp_avg, exp_avg_sq, largest) if x is not None]
+    alike = all([x.shape == param.shape and x.dtype == param.dtype for x in arrays])
+    if not (alike and param.size and param.dtype.char in "fd" and kernels_wanted()):
+        return False
+    return all([min(x.strides, default=1) > 0 for x in arrays]) and _plan((*arrays[:4], largest, *numbers)) is not None
+
+
+@attach("adam_step", CudaArray, when=_fits)
+def adam_step(*arguments: Any) -> None:
+    """The kernel of `genesis.ops.learning.update.adam_step`."""
+    plan = _plan(arguments)
+    assert plan is not None
+    param, _, exp_avg, exp_avg_sq, largest = arguments[:5]
+    plan.into(arguments, [param, exp_avg, exp_avg_sq, *([] if largest is None else [largest])])
+
+
+@adam_step.many
+def _adam_steps(rows: Sequence[Any], *numbers: Any) -> None:
+    """Steps of many parameters, a launch each."""
+    for row in rows:
+        adam_step.kernel(*row, *numbers)
