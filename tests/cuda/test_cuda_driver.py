@@ -294,6 +294,41 @@ def test_every_function_that_is_called_is_there():
     assert len(names) > 40 and [name for name in sorted(names) if not hasattr(cu, name)] == []
 
 
+A = 1 << 40
+CALLS = {
+    "version": (), "count": (), "device_name": (0,), "attribute": (0, "MULTIPROCESSOR_COUNT"), "total_memory": (0,), "retain": (0,),
+    "make_current": (5,), "synchronize": (), "can_access_peer": (0, 1), "memory_info": (), "allocate": (100,), "free": (A,),
+    "host_allocate": (100,), "host_free": (A,), "copy_in": (A, A, 8, 7), "copy_out": (A, A, 8, 7), "copy": (A, A, 8, 7),
+    "copy_peer": (A, 5, A, 6, 8, 7), "fill": (A, 1, 4, 8, 7), "granularity": (0,), "reserve": (1 << 30,), "release": (A, 1 << 30),
+    "back": (A, 1 << 21, 0), "unback": (A, 1 << 21, 9), "stream": (-1,), "stream_destroy": (7,), "stream_query": (7,),
+    "stream_synchronize": (7,), "stream_wait": (7, 8), "event": (True,), "event_destroy": (8,), "event_record": (8, 7),
+    "event_query": (8,), "event_synchronize": (8,), "elapsed": (8, 9), "load": (b"cubin" * 20,), "unload": (3,),
+    "function": (3, "kernel"), "allow_shared": (3, 100000), "launch": (3, (1, 1, 1), 128, 0, 7, Parameters("Qi"), (A, 3)),
+    "begin_capture": (7,), "end_capture": (7,), "is_capturing": (7,), "instantiate": (4,), "launch_graph": (4, 7),
+    "graph_destroy": (4,), "executable_destroy": (4,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_bindings_take_what_they_are_given(name):
+    """Without a driver every call gets as far as the library that is missing: its arguments are of the right types."""
+    cu = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    try:
+        cu.cuInit(0)
+    except RuntimeError as error:
+        missing = type(error)
+    else:
+        pytest.skip("there is a driver, which these handles would not please")
+    bound = bindings.Bound.__new__(bindings.Bound)
+    bound.cu, bound._devices = cu, {0: cu.CUdevice(0), 1: cu.CUdevice(1)}
+    with pytest.raises(missing):
+        getattr(bound, name)(*CALLS[name])
+
+
+def test_all_calls_are_tried():
+    assert {name for name in vars(Driver) if not name.startswith("_")} - {"emulated", "host_uses"} == set(CALLS)
+
+
 def test_both_drivers_have_the_same_functions():
     functions = {name for name in vars(Driver) if not name.startswith("_")} - {"emulated", "host_uses"}
     for kind in (Emulated, bindings.Bound):
