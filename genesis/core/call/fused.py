@@ -68,7 +68,7 @@ class Fused:
         self.alone: Kernel | None = None  # the result alone, where nothing is recorded and that takes less
         if infer is not None:
             self.forward_op, self.backward_op = self._as_ops()
-        elif self.written:
+        elif self.written and arrays is np.ndarray:  # programs have one call of the name: that of the CPU
             self.forward_op = self._as_pure_op()
 
     def backward(self, pull: Kernel | None = None, *, reads: Sequence[str] | None = None) -> Any:
