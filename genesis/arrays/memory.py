@@ -123,6 +123,18 @@ class Memory(ABC):
         """The random numbers that the CPU would draw from a stream, made on a device; None: the CPU is to draw them."""
         return None
 
+    def dlpack(self, array: Any, stream: Any) -> Any:
+        """An array as a DLPack capsule, for a taker that will use it on a stream."""
+        raise array.refuse("__dlpack__")
+
+    def dlpack_device(self, array: Any) -> tuple[int, int]:
+        """The type and the index of an array's device, as DLPack numbers them."""
+        raise array.refuse("__dlpack_device__")
+
+    def from_dlpack(self, given: Any) -> Any:
+        """The array on the memory of an object with ``__dlpack__`` that is on such a device."""
+        raise NotImplementedError
+
     def why_none(self) -> str:
         """Why there are no devices of this type, where `count` is 0."""
         return "there are no devices of this type"

@@ -13,6 +13,7 @@ and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`.
 
 from genesis.arrays.memory import register as _register
 from genesis.base.device import MEMORIES as _MEMORIES
+from genesis.cuda import dlpack as _dlpack
 from genesis.cuda import facts, graphs, queues, seeds, usage
 from genesis.cuda.arrays import MEMORY
 from genesis.cuda.facts import *
@@ -30,6 +31,7 @@ from genesis.cuda.usage import *
 OutOfMemoryError = CudaOutOfMemory
 
 MEMORY.choose, MEMORY.write, MEMORY.draw = _choose.kernel_of, _choose.written, _draws.drawn
+MEMORY.exchange = _dlpack
 _register(MEMORY)
 
 

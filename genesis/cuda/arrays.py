@@ -104,6 +104,7 @@ class CudaMemory(Memory):
     choose: Callable[[Any], Any] | None = None
     write: Callable[[CudaArray, CudaArray], bool] | None = None
     draw: Callable[..., Any] | None = None
+    exchange: Any = None  # how arrays come from and to other libraries
 
     def count(self) -> int:
         return connection.driver().count() if connection.available() else 0
@@ -146,6 +147,15 @@ class CudaMemory(Memory):
 
     def drawn(self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> Any:
         return None if self.draw is None else self.draw(stream, name, shape, dtype, device)
+
+    def dlpack(self, array: CudaArray, stream: Any) -> Any:
+        return self.exchange.capsule(array, stream)
+
+    def dlpack_device(self, array: CudaArray) -> tuple[int, int]:
+        return self.exchange.CUDA, array.on.index
+
+    def from_dlpack(self, given: Any) -> Any:
+        return self.exchange.taken(given)
 
     def pin(self, array: Host) -> Host:
         if self.is_pinned(array):

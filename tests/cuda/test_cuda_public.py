@@ -345,3 +345,54 @@ def test_what_a_gpu_is_asked_first_runs_on_the_emulated_device(tmp_path):
         [sys.executable, script, "smoke"], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1 and "there is no GPU: GENESIS_CUDA is off" in done.stdout
+
+
+# ---- other libraries
+
+
+class Theirs:
+    """A tensor of another library."""
+
+    def __init__(self, tensor):
+        self.tensor, self.streams = tensor, []
+
+    def __dlpack__(self, stream=None, **options):
+        self.streams.append(stream)
+        return self.tensor.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16, genesis.bool, genesis.int64, genesis.complex64])
+def test_memory_is_shared_with_other_libraries(dtype, gpu):
+    x = (genesis.arange(12).reshape(3, 4) % 2).to(dtype).to("cuda").t()
+    theirs = Theirs(x)
+    assert x.__dlpack_device__() == (2, 0)
+    y = genesis.from_dlpack(theirs)
+    assert theirs.streams == [cuda.current_stream().cuda_stream]
+    assert (y.dtype, y.shape, y.stride(), y.tolist()) == (x.dtype, x.shape, x.stride(), x.tolist())
+    y.zero_()
+    assert not x.cpu().numpy().any()
+    used = cuda.memory_allocated()
+    del x, theirs
+    assert cuda.memory_allocated() == used > 0
+    del y
+    assert cuda.memory_allocated() < used
+
+
+def test_a_capsule_that_nobody_takes(gpu):
+    x = genesis.ones(3, device="cuda")
+    held = x.__dlpack__(stream=-1)
+    del x
+    assert cuda.memory_allocated() > 0
+    del held
+    assert cuda.memory_allocated() == 0
+
+
+def test_another_stream_waits_for_what_it_takes(gpu):
+    x, side = genesis.ones(3, device="cuda"), cuda.Stream()
+    held = x.__dlpack__(stream=side.cuda_stream)  # the taker's stream waits
+    with cuda.stream(side):
+        assert x.cpu().tolist() == [1.0] * 3
+    del held

@@ -236,6 +236,9 @@ def dlpack(
     """The memory as a DLPack capsule; of negative strides a copy, for which some consumers (PyTorch 2.13) abort the
     process.
     """
+    inside = self.detach()._array
+    if isinstance(inside, DeviceArray) and not self.requires_grad:
+        return memory_of(inside).dlpack(inside, stream)
     array = self.numpy()
     if any(step < 0 for step in array.strides):
         if copy is False:
@@ -254,4 +257,6 @@ def dlpack(
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
+    if isinstance(self._array, DeviceArray):
+        return memory_of(self._array).dlpack_device(self._array)
     return self.numpy_view().__dlpack_device__()

@@ -8,7 +8,7 @@ import numpy as np
 
 from genesis.arrays.stored import stored
 from genesis.base import dtypes
-from genesis.base.device import CPU, as_device, default_device
+from genesis.base.device import CPU, as_device, default_device, memory_named
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.base.quiet import unnamed
 from genesis.core.call.creating import creates, expect_plain, pinned
@@ -130,6 +130,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if isinstance(ext_tensor, Tensor):
         out: Tensor = ext_tensor.detach()
+    elif (memory := _memory_of_gpu(ext_tensor)) is not None:
+        out = wrap(memory.from_dlpack(ext_tensor))
     else:
         never = {"copy": False} if copy is False else {}  # NumPy 2.0 does not know the word
         out = from_numpy(np.from_dlpack(ext_tensor, **never))
@@ -139,6 +141,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             message("from_dlpack", f"{device} needs a copy of what is on {out.device}, and copy=False forbids one")
         )
     return out.to(device, copy=bool(copy))
+
+
+def _memory_of_gpu(ext_tensor: Any) -> Any:
+    """The memory of GPUs, for an object that is on one; DLPack's number for them is 2."""
+    where = getattr(ext_tensor, "__dlpack_device__", None)
+    return memory_named("cuda") if where is not None and where()[0] == 2 else None
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
