@@ -303,20 +303,22 @@ def test_a_loader_pins_its_batches(gpu):
         assert not x.is_pinned()
 
 
-def test_programs_for_pytorch(gpu):
-    torch = genesis.as_torch()
-    assert (
-        torch.cuda.is_available()
-        and torch.cuda.device_count() == 2
-        and torch.cuda.get_device_name(0) == "emulated device"
-    )
-    x = torch.ones(3).cuda()
-    with torch.cuda.stream(torch.cuda.Stream()) as side:
-        assert torch.cuda.current_stream() is side
-    torch.cuda.synchronize()
-    assert x.is_cuda and torch.cuda.memory_allocated() > 0 and torch.cuda.get_rng_state().dtype is torch.uint8
-    with using(None, "gone"):
-        assert not torch.cuda.is_available() and torch.cuda.memory_allocated() == 0
+def test_programs_for_pytorch():
+    program = """
+import genesis
+from genesis.cuda.runtime.connection import using
+torch = genesis.as_torch()
+assert torch.cuda.is_available() and torch.cuda.device_count() == 2 and torch.cuda.get_device_name(0) == "emulated device"
+x = torch.ones(3).cuda()
+with torch.cuda.stream(torch.cuda.Stream()) as side:
+    assert torch.cuda.current_stream() is side
+torch.cuda.synchronize()
+assert x.is_cuda and torch.cuda.memory_allocated() > 0 and torch.cuda.get_rng_state().dtype is torch.uint8
+with using(None, "gone"):
+    assert not torch.cuda.is_available() and torch.cuda.memory_allocated() == 0
+"""
+    environment = {**os.environ, "GENESIS_CUDA": "emulate:2"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_doctor_says_which_gpus_there_are(gpu, capsys):
