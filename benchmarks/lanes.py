@@ -62,7 +62,8 @@ def rows() -> dict[str, tuple[Call, Call]]:
     """For each lane its typical calls, by the lane and in general."""
     x, y, w = genesis.ones(4), genesis.ones(4), genesis.ones(4, requires_grad=True)
     a, b = genesis.ones(8, 8), genesis.ones(8, 8)
-    exp, mul, add = genesis.exp.op, genesis.mul.op, genesis.add.op
+    exp, mul, add, eq = genesis.exp.op, genesis.mul.op, genesis.add.op, genesis.eq.op
+    n = genesis.arange(4)
     added, composed = genesis.Tensor.add_, inplace_methods._composed_method(add, "add_")
     return {
         "`unary_path`: `exp(x)`": (lambda: genesis.exp(x), lambda: dispatch.elementwise(exp, (x,))),
@@ -70,6 +71,8 @@ def rows() -> dict[str, tuple[Call, Call]]:
         "`binary_path`: `x * y`": (lambda: x * y, lambda: dispatch.elementwise(mul, (x, y))),
         "`binary_path`: `x * 2.0`": (lambda: x * 2.0, lambda: dispatch.elementwise(mul, (x, 2.0))),
         "`binary_path`: `w * y`, recorded": (lambda: w * y, lambda: dispatch.elementwise(mul, (w, y))),
+        "`binary_path`: `n + 1`, integers": (lambda: n + 1, lambda: dispatch.elementwise(add, (n, 1))),
+        "`binary_path`: `n == n`, integers": (lambda: n == n, lambda: dispatch.elementwise(eq, (n, n))),
         "`run_one`: `x.sum()`": in_general(dispatch.run_one, lambda: x.sum()),
         "`run_one`: `w.sum()`, recorded": in_general(dispatch.run_one, lambda: w.sum()),
         "`run_one`: `x.reshape(2, 2)`": in_general(dispatch.run_one, lambda: x.reshape(2, 2)),

@@ -23,6 +23,7 @@ from genesis.base.errors import (
 )
 from genesis.base.memory import impossible, too_large
 from genesis.base.quiet import quietly
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op
 from genesis.core.call.promotion import cast_operand, compute_dtypes
 from genesis.core.call.strides import packed
@@ -54,6 +55,29 @@ def compute_operands(op: Op, operands: Sequence[Any], options: Sequence[Any], re
         if not r.flags.owndata or any([r is x for x in cast]):
             r = r.copy()
         return r.astype(result.dtype, copy=False)
+
+
+def of_floats(op: Op, operands: Sequence[Any], options: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+    """The kernel on NumPy's floats of one dtype and numbers, of which nothing is to be converted; None where that, or an
+    error to explain, is left to do. (A quarter of the time.)
+    """
+    if (op.result != "same" and op.result != "float") or "f" not in op.dtypes:
+        return None
+    kinds = {x.dtype for x in operands if x.__class__ is np.ndarray}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind not in FLOATS or not all([x.__class__ in (np.ndarray, float, int) for x in operands]):
+        return None
+    try:
+        cast = [x if x.__class__ is np.ndarray else cast_operand(float(x), kind) for x in operands]
+        r = quietly(op.kernel, *cast, *options)
+    except Exception:  # what comes next explains
+        return None
+    if r.__class__ is not np.ndarray:
+        r = np.asarray(r)
+    return r if r.dtype is kind and r.base is None and not any([r is x for x in cast]) else None
+
+
+FLOATS = F32, F64
 
 
 def compute_elementwise(op: Op, *arguments: Any) -> np.ndarray[Any, Any]:

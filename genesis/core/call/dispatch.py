@@ -25,7 +25,15 @@ from genesis.base.errors import (
     message,
 )
 from genesis.base.quiet import silent
-from genesis.core.call.computing import compute, compute_operands, infer, infer_operands, intercepted, interpreted
+from genesis.core.call.computing import (
+    compute,
+    compute_operands,
+    infer,
+    infer_operands,
+    intercepted,
+    interpreted,
+    of_floats,
+)
 from genesis.core.call.halves import F32
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.operands import KNOWN, array_of, autocast_arguments, lifted, scalar_of
@@ -92,12 +100,14 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     if top is not None:
         array: Any = interpreted(op, (*operands, *args[len(given) :]), top)
     else:
-        result = infer_operands(op, operands)
-        array = (
-            with_strides(op, operands, result)
-            if result.device.type != "cpu"
-            else intercepted(op, operands, partial(compute_operands, op, operands, args[len(given) :], result))
-        )
+        array = of_floats(op, operands, args[len(given) :]) if not ACTIVE else None
+        if array is None:
+            result = infer_operands(op, operands)
+            array = (
+                with_strides(op, operands, result)
+                if result.device.type != "cpu"
+                else intercepted(op, operands, partial(compute_operands, op, operands, args[len(given) :], result))
+            )
     y = wrap(array)
     record_elementwise(op, args, y)
     if ACTIVE or LEVELS:
@@ -193,7 +203,9 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     except Exception:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not ndarray:
-        return run(op, args)
+        if not isinstance(r, np.generic):
+            return run(op, args)
+        r = np.asarray(r)
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None

@@ -32,6 +32,7 @@ from genesis.core.graph.version import INFERENCE, WRITES
 
 _new = object.__new__
 _frame = sys._getframe
+BOOL = np.dtype(np.bool_)
 _FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError, MemoryError)
 
 
@@ -47,6 +48,7 @@ def unary_path(op: Op) -> Callable[..., Any]:
 
     op.shortcuts.append(rebind)
     users: Any = None  # the code that called last, known not to be this package's own
+    exact = _exact(op)
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         nonlocal users
@@ -55,6 +57,9 @@ def unary_path(op: Op) -> Callable[..., Any]:
         x = input._array
         dtype = x.dtype
         if (dtype is not F32 and dtype is not F64) or x.__class__ is not ndarray:
+            if dtype.kind in exact and x.__class__ is ndarray:
+                y = counted(op, kernel, x)
+                return elementwise(op, (input,)) if y is None else y
             return elementwise(op, (input,))
         try:
             r = kernel(x)
@@ -102,6 +107,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     keep = _kept(op)
     keep_out = any(name == "out" for name, _, _, _ in op.saves)
     saves, checks = bool(op.saves), not isinstance(kernel, np.ufunc)
+    exact = _exact(op)
 
     def rebind(attached: Any) -> None:
         nonlocal kernel, checks, weak_scalars
@@ -131,6 +137,9 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             b = other._node
             if dtype is not y.dtype:
                 return elementwise(op, (input, other))
+        elif other.__class__ is int and dtype.kind in exact and x.__class__ is ndarray and dtype.kind != "b":
+            z = counted(op, kernel, x, other)
+            return operated(op, input, other) if z is None else z  # type: ignore[no-any-return]
         elif weak_scalars and (other.__class__ is float or other.__class__ is int):
             y = other
             b = None
@@ -139,7 +148,8 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         if (dtype is not F32 and dtype is not F64) or (
             checks and (x.__class__ is not ndarray or isinstance(y, Dispatched))
         ):
-            return elementwise(op, (input, other))
+            z = counted(op, kernel, x, y) if dtype.kind in exact and x.__class__ is ndarray is y.__class__ else None
+            return elementwise(op, (input, other)) if z is None else z
         try:
             r = kernel(x, y)
         except _FAILED:
@@ -185,6 +195,38 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     operator = unnamed(operator)
     call.operator = operator  # type: ignore[attr-defined]
     return call
+
+
+def _exact(op: Op) -> str:
+    """The kinds of integers and bools that an op computes in as they are."""
+    same = op.result == "same" or op.result == "bool"
+    return "".join([kinds for letter, kinds in (("i", "iu"), ("b", "b")) if same and letter in op.dtypes])
+
+
+def _counted(op: Op, kernel: Any, x: Any, *other: Any) -> Tensor | None:
+    """The result of arrays of one integer dtype, or of bools, which have no history; an integer takes their dtype. None
+    where that is not all that is to be done.
+    """
+    dtype = x.dtype
+    try:
+        if other and other[0].__class__ is int:
+            other = (np.array(other[0], dtype),)
+        r = kernel(x, *other)
+    except Exception:  # `elementwise` explains
+        return None
+    if r.dtype is not (dtype if op.result == "same" else BOOL):
+        return None
+    if r.__class__ is not np.ndarray:
+        r = np.asarray(r)
+    elif r.base is not None or r is x or (other and r is other[0]):
+        r = r.copy()
+    y = wrap(r)
+    if LEVELS:
+        mark_created(y)
+    return y
+
+
+counted = unnamed(_counted)
 
 
 def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -174,6 +174,7 @@ def _real_of(operands: Any, want: str) -> Any:
 abs = unary(
     "abs", np.absolute, "Absolute value, $|x|$.", "[1., -2.] -> [1., 2.]",
     vjp=lambda g, input: g * sgn(input), result=_real_of, operators=["__abs__"], dtypes="fci", holomorphic=False,
+    keeps_floats=True,
 )  # fmt: skip
 
 

@@ -251,20 +251,22 @@ def unary(
     kernel: Callable[..., Any] | None = None,
     path: str | None = None,
     strides: Callable[..., Any] | None = None,
+    keeps_floats: bool = False,
 ) -> Callable[..., Any]:
     """Declare ``name(input, *, out=None)``, applied to each element.
 
     ``example`` is ``arguments -> result``, with lists standing for tensors.
     ``result`` says how the result's dtype follows: "same", "float" (integers become the default
     floating dtype) or "bool". ``vjp(g, ...)`` is the gradient, by the names `input` and `out`.
-    ``path`` is where an op lives that is not a top-level name, and no method.
+    ``path`` is where an op lives that is not a top-level name, and no method. ``keeps_floats``: where a function says
+    how dtypes follow, that floats keep theirs.
     """
     rules = {} if vjp is None else {"input": vjp}
     doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
     op = _record(name, ("input",), meaning, kernel, doc, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
                  autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name, strides=strides)  # fmt: skip
-    fast = result == "same" or result == "float"
-    op.call = unary_path(op) if fast or result == "bool" else public_function(
+    fast = keeps_floats or result == "same" or result == "float" or result == "bool"
+    op.call = unary_path(op) if fast else public_function(
         op, "    return elementwise(_op, ARGS, out)\n", {"elementwise": dispatch.elementwise}, "out=None"
     )  # fmt: skip
     return finish(op, operators, inplace and result != "bool", path is None)
