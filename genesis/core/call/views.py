@@ -14,6 +14,7 @@ Every write counts in that `Version`; saved tensors compare the count when they 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from genesis.arrays.protocol import Virtual, bottom
 from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
 from genesis.core.call.op import Op
-from genesis.core.call.paths import Replay, View
+from genesis.core.call.paths import Path, Replay, View
 from genesis.core.graph.hooks import retained_moves
 from genesis.core.graph.modes import enable_grad, grad_mode
 from genesis.core.graph.node import Node, Output, recorded
@@ -33,6 +34,8 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.unknown import without_derivative
 from genesis.core.graph.version import INFERENCE, SHARED, Version, counting
+
+_new_view = tuple.__new__  # half of the time of calling the class
 
 
 def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> None:
@@ -45,17 +48,36 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
         if not shares(out._array, source._array):  # it was a gradient, now with memory of its own
             out._array = op.run(op, (wrap(source._array), *args))._array
     out._counter = counter
-    parent = source._view
-    base = source if parent is None else parent.base
-    path = None if parent is not None and parent.path is None else (None if parent is None else parent.path, op, args)
+    base, known = source, True
+    path: Path | None = (None, op, args)
+    if source._view is not None:
+        base, known, before = source._view
+        path = None if before is None else (before, op, args)
     if not grad_mode.get():
-        out._view = View(base, False, path)
+        out._view = _new_view(View, (base, False, path))
         if counter is not INFERENCE and LEVELS:
             watch(out, counter)
         return
-    out._view = View(base, parent is None or parent.recorded, path)
+    out._view = _new_view(View, (base, known, path))
     if counter is not INFERENCE:
         watch(out, counter)
+
+
+def views_of(source: Tensor, op: Op, every: Sequence[tuple[Any, ...]]) -> tuple[Tensor, ...]:
+    """The views of a tensor that an op gives with each of these arguments, without a node of their own: for several that
+    are the results of one. Nothing is open, the array is NumPy's.
+    """
+    counter, parent, recording = source._shared_counter(), source._view, grad_mode.get()
+    base, known, before = (source, True, None) if parent is None else parent
+    array, lost, outs = source._array, parent is not None and before is None, []
+    for args in every:
+        out = wrap(op.kernel(array, *args))
+        out._counter = counter
+        out._view = _new_view(View, (base, known and recording, None if lost else (before, op, args)))
+        if recording and counter is not INFERENCE:
+            watch(out, counter)
+        outs.append(out)
+    return tuple(outs)
 
 
 def guarded(out: Tensor, source: Tensor) -> Tensor:

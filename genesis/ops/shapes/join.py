@@ -47,10 +47,12 @@ def _sequence(name: str, tensors: Any) -> list[Tensor]:
 
 def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
     tensors = _sequence("cat", tensors)
-    kind = tensors[0]._array.dtype
-    if any(x._array.dtype is not kind for x in tensors):
+    kinds, shapes = [x._array.dtype for x in tensors], [x._array.shape for x in tensors]
+    if kinds.count(kinds[0]) != len(kinds):
         kind = dtypes.result_np_dtype([x._array for x in tensors])
         tensors = [x.to(kind) for x in tensors]
+    if shapes[0] and shapes[0] != (0,) and shapes.count(shapes[0]) == len(shapes):  # most of all calls
+        return tensors, normalize_dim("cat", dim, len(shapes[0]))
     first = next((x for x in tensors if x._array.shape != (0,)), tensors[0])
     if not first.ndim:
         raise ShapeError(message("cat", "0-d tensors cannot be concatenated", hint="stack"))
@@ -135,19 +137,19 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
             [1., 1.]])
     """
     tensors = _sequence("stack", tensors)
-    first = tensors[0]
+    first, shape = tensors[0], tensors[0]._array.shape
     for i, x in enumerate(tensors):
-        if x.shape != first.shape:
+        if x._array.shape != shape:
             raise ShapeError(
                 message(
                     "stack",
-                    f"all tensors must have one shape, {list(first.shape)} and {list(x.shape)}",
+                    f"all tensors must have one shape, {list(shape)} and {list(x.shape)}",
                     [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())],
                 )
             )
-    d = normalize_dim("stack", dim, first.ndim + 1)
-    if d == 0 and first.ndim:  # one view, not one of each tensor
-        return reshape(cat(tensors, 0), (len(tensors), *first.shape))
+    d = normalize_dim("stack", dim, len(shape) + 1)
+    if d < len(shape):  # one view, not one of each tensor
+        return reshape(cat(tensors, d), (*shape[:d], len(tensors), *shape[d:]))
     return cat([unsqueeze(x, d) for x in tensors], d)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.views import views_of
 from genesis.core.graph.hooks import SPECIAL
-from genesis.core.graph.modes import ACTIVE, grad_mode
+from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.node import Node, Output, recorded
 from genesis.core.graph.saved import pack
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.indexing.index import slice_view
 from genesis.ops.shapes.join import cat, stack
 from genesis.ops.shapes.narrow import narrow, pieces_of, select
 
@@ -51,8 +56,23 @@ class UnbindBackward(SplitBackward):
         return (stack(list(g), self._saved[0]),)
 
 
+def _parts(input: Tensor, dim: int, items: Sequence[Any], kind: type[SplitBackward]) -> tuple[Tensor, ...]:
+    """Views of the tensor at these integers or slices along ``dim``, as the results of one node."""
+    keys = [((slice(None),) * dim + (item,),) for item in items]
+    if ACTIVE or LEVELS or input._array.__class__ is not np.ndarray:
+        pieces = tuple([slice_view(input, *key) for key in keys])
+    else:
+        pieces = views_of(input, slice_view.op, keys)
+    return _one_node(input, pieces, dim, kind)
+
+
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    ends = [*itertools.accumulate(sizes)]
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
 def _one_node(input: Tensor, pieces: tuple[Tensor, ...], dim: int, kind: type[SplitBackward]) -> tuple[Tensor, ...]:
-    """Make views that were taken one by one the results of one node (a write to one of them tells them apart again)."""
+    """Make views the results of one node (a write to one of them tells them apart again)."""
     if input._node is None or not pieces or not grad_mode.get():
         return pieces
     node = recorded(kind, (input._node,), pieces[0]._array, (dim,))
@@ -77,12 +97,8 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     [2, 2, 1]
     """
     d = normalize_dim("split", dim, tensor.ndim)
-    return _one_node(
-        tensor,
-        pieces_of(tensor, split_sizes("split", tensor._array.shape[d], split_size_or_sections), d),
-        d,
-        SplitBackward,
-    )
+    sizes = split_sizes("split", tensor._array.shape[d], split_size_or_sections)
+    return _parts(tensor, d, _slices(sizes), SplitBackward)
 
 
 samples(split, lambda t: [case(t(5, 2), 2), case(t(2, 5), [1, 4], 1)])
@@ -108,9 +124,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     d = normalize_dim("chunk", dim, input.ndim)
     size = input._array.shape[d]
     each = -(-size // chunks)
-    return _one_node(
-        input, pieces_of(input, split_sizes("chunk", size, each) if size else [0] * chunks, d), d, SplitBackward
-    )
+    sizes = split_sizes("chunk", size, each) if size else [0] * chunks
+    return _parts(input, d, _slices(sizes), SplitBackward)
 
 
 samples(chunk, lambda t: [case(t(5, 2), 2), case(t(2, 6), 3, 1)])
@@ -156,7 +171,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor(1.), tensor(2.))
     """
     d = normalize_dim("unbind", dim, input.ndim)
-    return _one_node(input, tuple([select(input, d, i) for i in range(input._array.shape[d])]), d, UnbindBackward)
+    return _parts(input, d, range(input._array.shape[d]), UnbindBackward)
 
 
 samples(unbind, lambda t: [case(t(3, 2)), case(t(2, 3), 1)])
