@@ -23,7 +23,7 @@ from genesis.core.call.layer_writes import store
 from genesis.core.call.overrides import kernel_form
 from genesis.core.call.views import overwritten, rebase
 from genesis.core.graph.boundary import lift_all
-from genesis.core.graph.lost import note
+from genesis.core.graph.lost import HISTORY_WATCHES, note
 from genesis.core.graph.modes import grad_mode, inference
 from genesis.core.graph.node import Output, next_number
 from genesis.core.graph.saved import PACKED
@@ -70,6 +70,20 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
                 hint="make the view outside no_grad, or clone() it",
             )
         )
+
+
+def only_writes(x: Tensor) -> bool:
+    """Whether a write of values without a history is one to NumPy's memory, with nothing to record or to refuse."""
+    array, counter = x._array, x._counter
+    return (
+        not ACTIVE
+        and not LEVELS
+        and not HISTORY_WATCHES
+        and array.__class__ is np.ndarray
+        and (x._node is x._view is None or not grad_mode.get())
+        and (counter is None or (counter is not INFERENCE and counter is not SHARED))
+        and bool(array.flags.writeable)
+    )
 
 
 def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) -> None:

@@ -21,11 +21,8 @@ from genesis.core.call.op import samples
 from genesis.core.call.kernels import attach
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.call.writes import bump, inplace
-from genesis.core.graph.lost import HISTORY_WATCHES
+from genesis.core.call.writes import bump, inplace, only_writes
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.switches import ACTIVE, LEVELS
-from genesis.core.graph.version import INFERENCE, SHARED
 from genesis.core.layers import stored as stored_arrays  # noqa: F401, ops act on them from here on
 
 # ---- copies and conversions
@@ -417,26 +414,29 @@ def _moves_only(self: Tensor, source: Tensor) -> bool:
     """Whether copying is that of NumPy, with nothing to record, to convert or to refuse: a tenth of the time."""
     x, y = self._array, source._array
     return (
-        not ACTIVE
-        and not LEVELS
-        and x.__class__ is np.ndarray
-        and y.__class__ is np.ndarray
+        y.__class__ is np.ndarray
         and x.dtype is y.dtype
         and x.shape == y.shape
-        and (not grad_mode.get() or self._node is source._node is self._view is None)
-        and not HISTORY_WATCHES
-        and (self._counter is None or (self._counter is not INFERENCE and self._counter is not SHARED))
-        and bool(x.flags.writeable)
+        and (source._node is None or not grad_mode.get())
+        and only_writes(self)
     )
 
 
 def _fill_(self: Tensor, value: Any) -> Tensor:
     """Set all elements to a number or 0-d tensor."""
+    if value.__class__ is float and abs(value) < 1e30 and self._array.dtype.char in "fd" and only_writes(self):
+        self._array.fill(value)
+        bump(self, "fill_")
+        return self
     return inplace("fill_", lambda old, v: _fill(old, v), self, (value,), {})
 
 
 def _zero_(self: Tensor) -> Tensor:
     """Set all elements to zero."""
+    if self._array.dtype.char in "fdl?" and only_writes(self):
+        self._array.fill(0)
+        bump(self, "zero_")
+        return self
     return inplace("zero_", lambda old: _fill(old, 0), self, (), {})
 
 

@@ -11,13 +11,14 @@ from genesis.arrays.spec import Spec
 from genesis.arrays.stored import Stored
 from genesis.base import dtypes
 from genesis.base.narrow import widened
+from genesis.base.quiet import unnamed
 from genesis.base.errors import (
     ArgumentError,
     ShapeError,
     message,
 )
 from genesis.core.call.views import rebase
-from genesis.core.call.writes import bump, check_writable, inplace, same_device
+from genesis.core.call.writes import bump, check_writable, inplace, only_writes, same_device
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.tensor import Tensor, wrap
@@ -83,6 +84,8 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(key, Tensor) and key._array.dtype.kind == "b" and unknown(key._array) and key.shape == self.shape:
         inplace("setitem", lambda old, mask: where(mask, value, old), self, (key,), {})
         return
+    if (key.__class__ is int or key.__class__ is slice) and _filled(self, key, value):
+        return
     parsed, basic = parse_key(key)
     if not basic:
         check_key("setitem", self, key)
@@ -92,6 +95,31 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
             return _set(target, rest, value)
         parsed = rest
     _set(self, parsed, value)
+
+
+@unnamed
+def _filled(x: Tensor, key: Any, value: Any) -> bool:
+    """Whether an integer or slice of NumPy's memory was all there was to write to, with a number or a tensor that fits."""
+    array = x._array
+    if isinstance(value, Tensor):
+        if grad_mode.get() and value._node is not None:
+            return False
+        value = value._array
+        if value.__class__ is not np.ndarray or value.dtype is not array.dtype:
+            return False
+    elif (value.__class__ is not float and value.__class__ is not int) or array.dtype.char not in "fd":
+        return False
+    if not only_writes(x):
+        return False
+    try:
+        part = array[key, ...]
+        if value.__class__ is np.ndarray and value.ndim > part.ndim:
+            return False
+        part[...] = value
+    except (IndexError, TypeError, ValueError, OverflowError):  # what comes next explains
+        return False
+    bump(x, "setitem")
+    return True
 
 
 def _set(self: Tensor, parsed: tuple[Any, ...], value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.kinds import case, composite, indexing, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
+from genesis.core.call.writes import only_writes
+from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.indexing.index import add_at, check_index, index_by
 from genesis.ops.indexing.keys import as_index, in_range
@@ -37,7 +40,11 @@ def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) 
                 [("input", input._spec()), ("index", index._spec())],
             )
         )
-    if array.size and any(a > b for i, (a, b) in enumerate(zip(array.shape, shape, strict=True)) if i != d):
+    if (
+        array.size
+        and array.shape != shape
+        and any([a > b and i != d for i, (a, b) in enumerate(zip(array.shape, shape, strict=True))])
+    ):
         raise ShapeError(
             message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}")
         )
@@ -49,12 +56,19 @@ def along_key(index: Any, dim: int) -> tuple[Any, ...]:
     """The advanced index that names, for each element of ``index``, its element along ``dim``."""
     if not index.ndim:
         return ()
-    key = []
-    for i, n in enumerate(index.shape):
-        shape = [1] * index.ndim
-        shape[i] = n
-        key.append(index if i == dim else np.arange(n).reshape(shape))
-    return tuple(key)
+    shape = index.shape
+    key = (_grid if sum(shape) <= _SMALL else _grid.__wrapped__)(shape)
+    return (*key[:dim], index, *key[dim + 1 :])
+
+
+_SMALL = 1 << 12  # numbers of an index that are kept for the next call
+
+
+@functools.lru_cache(maxsize=128)
+def _grid(shape: tuple[int, ...]) -> Any:
+    """For each dimension its places, as they broadcast with those of the others. Nobody writes to them."""
+    ndim = len(shape)
+    return tuple([np.arange(n).reshape([n if i == d else 1 for d in range(ndim)]) for i, n in enumerate(shape)])
 
 
 @indexing(
@@ -134,11 +148,20 @@ wrong_inputs(
 )
 
 
+def _only_moves(src: Tensor, out: Tensor) -> bool:
+    """Whether numbers go from one of NumPy's arrays into another, and there is nothing to convert or to record."""
+    x, y = out._array, src._array
+    fits = y.__class__ is np.ndarray and x.dtype is y.dtype and (not y.ndim or y.ndim == x.ndim)
+    return fits and (src._node is None or not grad_mode.get()) and only_writes(out)
+
+
 def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` in place of those named; the last one written stays."""
-    key = along_key(array, d)
+    key, out = along_key(array, d), input.clone()
+    if array.ndim and array.__class__ is np.ndarray and _only_moves(src, out):
+        out._array[key] = src._array[tuple([slice(0, n) for n in array.shape])] if src.ndim else src._array
+        return out
     part = src[tuple(slice(0, n) for n in array.shape)] if src.ndim else src.expand(array.shape)
-    out = input.clone()
     if array.ndim:
         out[key] = part
     else:
@@ -347,9 +370,11 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     d = normalize_dim("take_along_dim", dim, input.ndim)
     indices = where(indices < 0, indices + (input.shape[d] if input.ndim else 1), indices)
-    shape = [max(a, b) if i != d else b for i, (a, b) in enumerate(zip(input.shape, indices.shape, strict=True))]
-    source = input.expand([input.shape[i] if i == d else n for i, n in enumerate(shape)])
-    return gather(source, d, indices.expand(shape))
+    mine, theirs = tuple(input._array.shape), tuple(indices._array.shape)
+    shape = tuple([max(a, b) if i != d else b for i, (a, b) in enumerate(zip(mine, theirs, strict=True))])
+    wide = (*shape[:d], mine[d], *shape[d + 1 :]) if mine else ()
+    source = input if mine == wide else input.expand(wide)
+    return gather(source, d, indices if theirs == shape else indices.expand(shape))
 
 
 samples(

@@ -46,6 +46,9 @@ def as_index(name: str, index: Any) -> Any:
 
 
 def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
+    plain = array.size and array.dtype.kind == "i" and array.dtype.itemsize == 8
+    if plain and np.maximum.reduce(array.view(np.uint64), None) < size:
+        return  # negative ones would be large: one pass, not two
     low, high = (int(array.min()), int(array.max())) if array.size else (0, -1)
     if low < 0 or high >= size:
         raise IndexOutOfRange(message(name, f"index {low if low < 0 else high} is out of range for {where}"))
