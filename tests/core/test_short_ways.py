@@ -1,5 +1,8 @@
 """Calls of plain tensors have short ways: they give what the general ones give, and refuse what those refuse."""
 
+import warnings
+
+import numpy as np
 import pytest
 
 import genesis as torch
@@ -85,3 +88,134 @@ def test_where_chooses_alike_in_any_layout(layout):
     w = torch.randn(3, 4, requires_grad=True)
     torch.where(w.detach() > 0, w, 0 * w).sum().backward()
     assert torch.equal(w.grad, (w.detach() > 0).float())
+
+
+# ---- integers, numbers and writes that nothing is to be done about
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+def test_integers_stay_what_they_are(dtype):
+    kind, x = getattr(torch, dtype), np.array([3, 100, 0, 7], dtype)
+    a = torch.tensor(x)
+    for result in (a + a, a * 3, a - 1, a // 2, a % 4, -a, a & 6, ~a, a**2):
+        assert result.dtype is kind
+    np.testing.assert_array_equal((a + a).numpy(), x + x)
+    np.testing.assert_array_equal((a // 2).numpy(), x // 2)
+    assert (a + 1.5).dtype is torch.float32
+    assert (a / 2).dtype is torch.float32
+    assert (a == 3).tolist() == [True, False, False, False]
+    assert (a < 1 << 40).all()  # of which the dtype has none
+    assert (a + 300).dtype is kind  # which wraps around
+    assert not np.shares_memory(torch.round(a).numpy(), a.numpy())
+
+
+def test_bools_are_no_integers():
+    a = torch.tensor([True, False])
+    assert (a & a).dtype is (a == a).dtype is (~a).dtype is torch.bool
+    assert (a + 1).dtype is torch.int64
+    assert (a + a).tolist() == [True, False]
+    with pytest.raises(RuntimeError):
+        a - a
+
+
+def test_where_takes_numbers_beside_floats():
+    x, c = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([True, False])
+    y = torch.where(c, x, 3)
+    assert y.dtype is torch.float32
+    y.sum().backward()
+    assert y.tolist() == [1.0, 3.0]
+    assert x.grad.tolist() == [1.0, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.where(c, x.detach(), 1e300).tolist() == [1.0, float("inf")]
+        assert torch.where(c, -1e300, x.detach()).tolist() == [float("-inf"), 2.0]
+    assert torch.where(c, torch.tensor([1, 2]), 0.5).dtype is torch.float32
+    assert torch.where(c, x.detach().double(), x.detach()).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="broadcast"):
+        torch.where(c, torch.ones(3), 0.0)
+
+
+def test_short_writes_are_counted():
+    w = torch.ones(3, requires_grad=True)
+    for write in (lambda x: x.__setitem__(0, 5.0), lambda x: x.zero_(), lambda x: x.fill_(2.0)):
+        x = w.detach().clone()
+        y = w * x
+        write(x)
+        with pytest.raises(RuntimeError, match="modified in place"):
+            y.sum().backward()
+
+
+def test_short_writes_refuse_what_others_do():
+    w = torch.ones(3, requires_grad=True)
+    for write in (lambda x: x.__setitem__(0, 5.0), lambda x: x.zero_(), lambda x: x.fill_(2.0)):
+        with pytest.raises(RuntimeError, match="leaf"):
+            write(w)
+        with pytest.raises(RuntimeError, match="read-only, or an expanded"):
+            write(torch.ones(1).expand(3))
+    x = torch.zeros(2, 3)
+    x[1] = torch.ones(1, 1, 3)  # leading dimensions of size 1 go
+    x[0] = torch.tensor([1, 2, 3])
+    x[:1] = 1e300
+    assert x.tolist() == [[float("inf")] * 3, [1.0] * 3]
+    with pytest.raises(RuntimeError, match="does not fit"):
+        x[0] = torch.ones(2)
+    with pytest.raises(IndexError):
+        x[2] = 0.0
+
+
+def test_short_writes_into_gradients_are_their_own():
+    w = torch.ones(2, requires_grad=True)
+    seen = []
+    w.register_hook(seen.append)
+    w.sum().backward()
+    w.grad.zero_()
+    assert seen[0].tolist() == [1.0, 1.0]
+    w.grad[0] = 7.0
+    assert (w.grad.tolist(), seen[0].tolist()) == ([7.0, 0.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_parts_are_views_with_one_history(recorded):
+    w = torch.arange(6.0).reshape(3, 2).requires_grad_(recorded)
+    x = w * 1
+    for parts in (x.unbind(0), x.split(1), x.chunk(3), x.unbind(1), list(x)):
+        assert all(part._view.base is x for part in parts)
+        assert len({id(part.grad_fn) for part in parts}) == 1
+    a, _, c = x.unbind(0)
+    a.mul_(10)
+    assert x[0].tolist() == [0.0, 10.0]
+    if recorded:
+        (a.sum() + c.sum() * 2 + x.sum()).backward()
+        assert w.grad.tolist() == [[20.0, 20.0], [1.0, 1.0], [3.0, 3.0]]
+    y = torch.zeros(2, 2)
+    with torch.no_grad():
+        for row in y:
+            row += 1
+    assert y.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_elements_that_are_named_are_checked_whatever_their_sign():
+    x = torch.arange(4.0)
+    for index in ([4], [-1], [0, 1 << 40]):
+        with pytest.raises(IndexError, match="out of range"):
+            x.gather(0, torch.tensor(index))
+    for index in (np.array([3, 0], np.int32), np.array([3, 0])[::-1]):
+        assert x.gather(0, torch.tensor(index)).tolist() == [float(i) for i in index]
+
+
+def test_scatter_of_numbers_and_of_tensors():
+    x, at = torch.zeros(2, 3, requires_grad=True), torch.tensor([[2], [0]])
+    assert x.detach().scatter(1, at, 5.0).tolist() == [[0.0, 0.0, 5.0], [5.0, 0.0, 0.0]]
+    y = x.scatter(1, at, torch.ones(2, 2, requires_grad=True))
+    y.sum().backward()
+    assert x.grad.tolist() == [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
+    z = torch.zeros(2, 3)
+    assert z.scatter_(1, at, torch.full((2, 1), 2.0)) is z
+    assert z.tolist() == [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
+
+
+def test_stack_at_every_place():
+    xs = [torch.arange(6.0).reshape(2, 3) + 10 * i for i in range(3)]
+    for dim in range(-3, 3):
+        np.testing.assert_array_equal(torch.stack(xs, dim).numpy(), np.stack([x.numpy() for x in xs], dim))
+        assert torch.stack(xs, dim).is_contiguous()

@@ -13,13 +13,15 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite
 from genesis.base.dtypes import int64
 from genesis.core.functions.function import Function
-from genesis.core.graph.modes import no_grad
+from genesis.core.graph.modes import ACTIVE, LEVELS, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import where
 from genesis.ops.products.sparse import SparseTensor
 from genesis.ops.reductions.norms import norm
+from genesis.core.call.kinds.indexing import AT
+from genesis.ops.indexing.index import take_index
 from genesis.ops.indexing.keys import in_range
 
 
@@ -69,7 +71,7 @@ def embedding(
         _shorten(input, weight, max_norm, norm_type)
     if sparse and weight._node is not None and _plain(weight, input) and tracer.get() is None:
         return SparseRows.apply(weight, input, padding_idx, scale_grad_by_freq)
-    rows = weight[input.reshape(-1)].reshape((*input._array.shape, weight.shape[1]))
+    rows = _rows(weight, input)
     if scale_grad_by_freq and weight.requires_grad:
         rows = _scaled_gradient(rows, input, weight.shape[0])
     if padding_idx is None or not weight.requires_grad:
@@ -104,6 +106,15 @@ class SparseRows(Function):
         return SparseTensor(flat.unsqueeze(0), values, ctx.size), None, None, None
 
 
+def _rows(weight: Tensor, input: Tensor) -> Tensor:
+    """The rows with these numbers, which are there."""
+    if input._array.__class__ is np.ndarray is weight._array.__class__ and not ACTIVE and not LEVELS:
+        rows = take_index(weight, wrap(input._array.reshape(-1)), (AT,))
+    else:
+        rows = weight[input.reshape(-1)]
+    return rows if input.ndim == 1 else rows.reshape((*input._array.shape, weight._array.shape[1]))  # type: ignore[no-any-return]
+
+
 def _shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale rows down that are looked up and too long."""
     with no_grad():
@@ -132,6 +143,9 @@ wrong_inputs(
 )
 
 
+_DIRECT = 1 << 28  # numbers of ones and zeros that may be written at once
+
+
 @composite(method=False, dtypes="i", torch_name="nn.functional.one_hot")
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Each number as a row of zeros with a one at its place, int64; as many classes as needed for -1.
@@ -154,6 +168,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if impossible(shape, np.dtype(np.int64)):
         raise too_large("one_hot", shape, np.dtype(np.int64), f"i64{list(shape)}")
     tensor = _checked("one_hot", tensor, classes, "classes")
+    array = tensor._array
+    if array.__class__ is np.ndarray and 0 < array.size * classes < _DIRECT and not ACTIVE and not LEVELS:
+        out = np.zeros(shape, np.int64)
+        out.reshape(-1)[np.arange(0, out.size, classes) + array.reshape(-1)] = 1
+        return wrap(out)
     return (tensor.unsqueeze(-1) == arange(classes, device=tensor.device)).to(int64)
 
 

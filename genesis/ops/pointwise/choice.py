@@ -12,6 +12,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DTypeError, message
 from genesis.base.quiet import unnamed
 from genesis.core.call.out import write_out
+from genesis.core.call.recording import record_elementwise
 from genesis.core.call.kinds import alias, binary, case, composite, elementwise
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.site import user_level
@@ -146,19 +147,32 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             return select_where(condition != 0, input, other, out=out)
         kind = condition.dtype if isinstance(condition, Tensor) else type(condition).__name__
         raise DTypeError(message("where", f"the condition must be a bool tensor, got {kind}", hint="x != 0"))
-    if out is None and not ACTIVE and not LEVELS and isinstance(input, Tensor) and isinstance(other, Tensor):
-        x, y = input._array, other._array
-        if (
-            x.__class__ is y.__class__ is condition._array.__class__ is np.ndarray
-            and x.dtype is y.dtype
-            and input._node is other._node is None
-            and x.flags.c_contiguous
-            and y.flags.c_contiguous
-            and condition._array.flags.c_contiguous
-            and x.shape == y.shape == condition._array.shape
-        ):
-            return wrap(np.where(condition._array, x, y))
+    if out is None and not ACTIVE and not LEVELS and condition._array.__class__ is np.ndarray:
+        chosen = _chosen(condition._array, input, other)
+        if chosen is not None:
+            result = wrap(chosen)
+            record_elementwise(select_where.op, (condition, input, other), result)
+            return result
     return select_where(condition, input, other, out=out)
+
+
+_REAL = (float, int)
+
+
+@unnamed
+def _chosen(condition: Any, input: Any, other: Any) -> Any:
+    """`where` of NumPy's arrays of one dtype, or one and a number for floats; None if it is something else."""
+    x, y = (each._array if isinstance(each, Tensor) else each for each in (input, other))
+    if x.__class__ in _REAL and y.__class__ is np.ndarray and y.dtype.char in "fd":
+        x = np.array(float(x), y.dtype)
+    elif y.__class__ in _REAL and x.__class__ is np.ndarray and x.dtype.char in "fd":
+        y = np.array(float(y), x.dtype)
+    if x.__class__ is not np.ndarray or y.__class__ is not np.ndarray or x.dtype is not y.dtype:
+        return None
+    try:
+        return np.where(condition, x, y)
+    except (ValueError, MemoryError):  # `select_where` explains
+        return None
 
 
 _NUMBERS = (False, 0, 0.0, 0j)  # one of each category

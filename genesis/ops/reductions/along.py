@@ -14,9 +14,10 @@ from genesis.base.errors import DTypeError, message
 from genesis.base.blas import product
 from genesis.base.quiet import unnamed
 from genesis.core.call.halves import F32, F64, HALVES
-from genesis.core.graph.modes import ACTIVE, grad_mode
+from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.indexing.gather import gather_at
 from genesis.ops.shapes.join import cat
 from genesis.ops.shapes.expand import expand
 
@@ -193,8 +194,16 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
 
 def pick(input: Tensor, dim: int, indices: Tensor, keepdim: bool) -> tuple[Tensor, Tensor]:
     """One element along ``dim`` for each index, and the indices; the gradient goes back to where they were."""
-    values = input.gather(dim, indices)
-    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+    values = gather_at(input, dim, indices)
+    return (values, indices) if keepdim else (_without(values, dim), _without(indices, dim))
+
+
+def _without(x: Tensor, dim: int) -> Tensor:
+    """A result that nobody else has without a dimension of size 1: no view of itself, where it has no history."""
+    array = x._array
+    if x._node is not None or ACTIVE or LEVELS or array.__class__ is not np.ndarray or not array.ndim:
+        return x.squeeze(dim)  # type: ignore[attr-defined, no-any-return]
+    return wrap(array.reshape(array.shape[:dim] + array.shape[dim + 1 :]))
 
 
 def product_of_others(x: Tensor, dim: Sequence[int]) -> Tensor:

@@ -60,6 +60,9 @@ class mode_result(NamedTuple):  # noqa: N801
 # ---- sorting
 
 
+_FEW = 64  # elements whose order takes no longer than to part them
+
+
 def _order(x: Any, dim: int, descending: bool) -> Any:
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
@@ -159,8 +162,8 @@ def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
     if not input.ndim:
         return np.zeros((), _I64)
     x, size = widened(input), input.shape[dim]
-    if not 0 < k < size:
-        return _order(x, dim, largest).take(range(k), dim)
+    if not 0 < k < size or size <= _FEW:
+        return np.ascontiguousarray(_order(x, dim, largest)[(*[slice(None)] * dim, slice(k))])
     chosen = range(size - k, size) if largest else range(k)
     positions = np.sort(np.argpartition(x, size - k if largest else k - 1, dim).take(chosen, dim), dim)
     order = _order(np.take_along_axis(x, positions, dim), dim, largest)
