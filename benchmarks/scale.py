@@ -22,7 +22,7 @@ from scale_simulated import APPROACHES, Collective, Layer, Network, Rank, memory
 
 RANKS = (1, 2, 4)
 FAIR = 0.15  # how far the simulation may be from what is measured
-GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+DOCS = Path(__file__).parents[1] / "docs"
 ALONE = 2**17  # bytes of a layer whose weight travels by itself, and its bias, too
 Numbers = Mapping[str, float]
 
@@ -270,8 +270,8 @@ def main(write: bool) -> None:
     text = report(jobs, elsewhere)
     print(text)
     if write:
-        (GUIDE / "scale.md").write_text(text)
-        (GUIDE / "pictures" / "scale.svg").write_text(picture(jobs[2]) + "\n")
+        (DOCS / "scale.md").write_text(text)
+        (DOCS / "scale.svg").write_text(picture(jobs[2]) + "\n")
 
 
 HEAD = f"""# How many ranks pay
@@ -297,7 +297,7 @@ WHERE = """## Where each approach stops paying
 The largest number of ranks (up to 4,096) of whose time at least half is used, when they share a batch that stays the same. Each computes as fast as one of two ranks here; the networks are assumed, with the cost of
 a call, of adding, and the differences between ranks that were measured here. Of a transfer as much passes beside computing as here; in brackets, all that can, as where a network adapter does it. A rank that computes faster is limited by its network earlier.
 
-![What part of the ranks' time is used](pictures/scale.svg)
+![What part of the ranks' time is used](scale.svg)
 """
 MEMORY = """DDP pays longest where a rank's memory holds everything: it sends gradients once. ZeRO-1 also sends parameters, after the step of the optimizer, when nothing is left to hide it behind. `fully_shard` sends parameters twice and gradients
 once, in pieces that wait for each other; it is for what does not fit. Bytes of parameters, gradients and Adam's state in a rank, for the GPT:

@@ -66,7 +66,7 @@ def on_config(config: Any) -> Any:
         {"Genesis": "index.md"},
         {"Guide": ["guide/README.md", *[f"guide/{name}" for name in guide]]},
         {"Reference": [f"reference/{name}.md" for name in (*MODULES[:1], "Tensor", *MODULES[1:])]},
-        {"Tables": ["ops.md", "pytorch.md", *[name for name in OUTSIDE.values() if name != "index.md"]]},
+        {"Tables": ["ops.md", "pytorch.md", "scale.md", *[name for name in OUTSIDE.values() if name != "index.md"]]},
         {"Inside": ["ARCHITECTURE.md", *_pages("decisions"), "mutation_study.md", "verify_study.md"]},
     ]
     return config
