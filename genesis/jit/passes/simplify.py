@@ -108,7 +108,9 @@ def _pow(call: Call, producers: Producers, constants: Constants) -> Any:
     x, exponent = call.args
     out = call.outs[0].spec
     if _is(exponent, 2, constants) and isinstance(x, Var) and x.spec == out and out.dtype.kind == "f":
-        return Call("square", (x,), call.outs, call.site)  # the same bits of real numbers; a power takes ten times as long
+        return Call(
+            "square", (x,), call.outs, call.site
+        )  # the same bits of real numbers; a power takes ten times as long
     return x if _is(exponent, 1, constants) else None
 
 

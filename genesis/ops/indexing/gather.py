@@ -57,7 +57,8 @@ def along_key(index: Any, dim: int) -> tuple[Any, ...]:
     if not index.ndim:
         return ()
     shape = index.shape
-    key = (_grid if sum(shape) <= _SMALL else _grid.__wrapped__)(shape)
+    kept = index.__class__ is np.ndarray and sum(shape) <= _SMALL  # in a trace what was there before is captured
+    key = (_grid if kept else _grid.__wrapped__)(shape)
     return (*key[:dim], index, *key[dim + 1 :])
 
 

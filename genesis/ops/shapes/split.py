@@ -58,12 +58,18 @@ class UnbindBackward(SplitBackward):
 
 def _parts(input: Tensor, dim: int, items: Sequence[Any], kind: type[SplitBackward]) -> tuple[Tensor, ...]:
     """Views of the tensor at these integers or slices along ``dim``, as the results of one node."""
-    keys = [((slice(None),) * dim + (item,),) for item in items]
     if ACTIVE or LEVELS or input._array.__class__ is not np.ndarray:
-        pieces = tuple([slice_view(input, *key) for key in keys])
+        pieces = tuple([_part(input, dim, item) for item in items])
     else:
-        pieces = views_of(input, slice_view.op, keys)
+        pieces = views_of(input, slice_view.op, [((slice(None),) * dim + (item,),) for item in items])
     return _one_node(input, pieces, dim, kind)
+
+
+def _part(input: Tensor, dim: int, item: Any) -> Tensor:
+    """What traces have of one of them, and compiled code looks for."""
+    return (
+        narrow(input, dim, item.start, item.stop - item.start) if isinstance(item, slice) else select(input, dim, item)
+    )
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
