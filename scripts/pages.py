@@ -40,7 +40,7 @@ LEFT_OUT = {"array_api", "cli", "data", "tiny"}  # names of the standard, comman
 MODULES += tuple(sorted(set(genesis._LAZY) - LEFT_OUT - {module.split(".")[0] for module in MODULES}))  # what is new
 OUTSIDE = {
     "README.md": "index.md",
-    **{f"benchmarks/{name}.md": f"benchmarks/{name}.md" for name in ("README", "accuracy", "programs")},
+    **{f"benchmarks/{name}.md": f"benchmarks/{name}.md" for name in ("README", "accuracy", "programs", "libraries")},
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^(Args|Raises|Returns|Yields|Shape|Attributes|Note|Example|Examples):\s*$")

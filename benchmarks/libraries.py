@@ -1,0 +1,114 @@
+"""Libraries written for PyTorch, as they are installed: do their models give what they give with PyTorch?
+
+    pip install --no-deps --target PACKAGES/site-packages torchvision==0.28.0 timm transformers ...
+    python benchmarks/libraries.py PACKAGES/site-packages [--only TEXT] [--write]
+
+Each file in benchmarks/libraries lists models of one library. They run forward and backward in a process with PyTorch and
+in one of `genesis run --torch`, with the same weights and inputs; compared are the mean absolute values of all results and
+of the gradient of each parameter. Where float32 differs by more than its roundings, both run again in float64. --write puts
+the table into libraries.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+HERE = Path(__file__).resolve().parent
+CASES = HERE / "libraries"
+PAGE = HERE / "libraries.md"
+EQUAL = {"float32": 2e-3, "float64": 1e-6}  # relative; float32 after the layers of a deep model
+
+
+def ran(packages: str, file: Path, names: list[str], torch: bool, double: bool) -> dict[str, Any]:
+    """What benchmarks/libraries/run.py says of the cases in a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "results.json")
+        python = [sys.executable] if torch else [sys.executable, "-m", "genesis", "run", "--torch"]
+        command = [*python, str(CASES / "run.py"), packages, str(file), str(out), *names, *["--double"] * double]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent)
+        if not out.exists():
+            raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+        return json.loads(out.read_text())  # type: ignore[no-any-return]
+
+
+def equal(theirs: dict[str, Any], ours: dict[str, Any], bar: float) -> bool:
+    a, b = theirs.get("sizes", []), ours.get("sizes")
+    return b is not None and len(a) == len(b) and all(_near(x, y, bar) for x, y in zip(a, b, strict=True))
+
+
+def _near(x: float, y: float, bar: float) -> bool:
+    return abs(x - y) <= bar * max(abs(x), abs(y), 1e-3) or (x != x and y != y)
+
+
+def compared(packages: str, file: Path) -> dict[str, str]:
+    """For each case a verdict."""
+    theirs, ours = (ran(packages, file, [], torch, False) for torch in (True, False))
+    verdicts = {}
+    for name, result in theirs.items():
+        if "error" in result:
+            verdicts[name] = "not run: " + result["error"]
+        elif "error" in ours[name]:
+            verdicts[name] = "fails: " + ours[name]["error"]
+        else:
+            verdicts[name] = "equal" if equal(result, ours[name], EQUAL["float32"]) else "differs"
+    again = [name for name, verdict in verdicts.items() if verdict == "differs"]
+    if again:
+        theirs, ours = (ran(packages, file, again, torch, True) for torch in (True, False))
+        for name in again:
+            if "error" not in theirs[name] and equal(theirs[name], ours[name], EQUAL["float64"]):
+                verdicts[name] = "equal in float64"
+    return verdicts
+
+
+def version(packages: str, name: str) -> str:
+    """Of an installed library, by the folder that pip leaves."""
+    for folder in Path(packages).glob("*.dist-info"):
+        match = re.fullmatch(r"(.+)-([^-]+)\.dist-info", folder.name)
+        if match and match[1].replace("_", "-").lower() == name.replace("_", "-").lower():
+            return match[2]
+    return ""
+
+
+def table(rows: dict[str, dict[str, str]], packages: str) -> str:
+    lines = ["| library | models | equal | in float64 only | others |", "| --- | ---: | ---: | ---: | --- |"]
+    for library, verdicts in rows.items():
+        run = {name: v for name, v in verdicts.items() if not v.startswith("not run")}
+        others = [f"{name} {v}" for name, v in run.items() if not v.startswith("equal")]
+        count = [sum(v == kind for v in run.values()) for kind in ("equal", "equal in float64")]
+        text = "; ".join(others).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {library} {version(packages, library)} | {len(run)} | {count[0]} | {count[1]} | {text} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("packages")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    files = [f for f in sorted(CASES.glob("of_*.py")) if options.only in f.stem]
+    rows = {f.stem.removeprefix("of_"): compared(options.packages, f) for f in tqdm(files)}
+    print(table(rows, options.packages))
+    if options.write:
+        opening = (
+            __doc__.partition("\n\n    pip")[0]
+            + "\n\nWritten by `python benchmarks/libraries.py PACKAGES --write`: "
+            + (
+                "models forward and backward, with the same weights and inputs as with PyTorch; compared are all results and gradients."
+            )
+        )
+        PAGE.write_text(f"# Libraries\n\n{opening}\n\n{table(rows, options.packages)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
