@@ -34,8 +34,10 @@ def test_the_keywords_of_memory(name):
     out = make(layout=g.strided, pin_memory=False, device="cpu", dtype=g.float64, requires_grad=True)
     assert out.dtype is g.float64 and out.requires_grad and out.is_leaf
     assert not make(layout=None).requires_grad and make(device="meta").device.type == "meta"
-    with pytest.raises(TypeError, match="colour"):
-        make(colour="red")
+    for wrong in ({"colour": "red"}, {"pin_memory": [0.0, 0.0]}, {"pin_memory": g.zeros(2).numpy()}):
+        if name not in ("normal", "empty_strided") or "colour" in wrong:
+            with pytest.raises(TypeError, match="colour|pin_memory must be a bool"):
+                make(**wrong)
 
 
 @pytest.mark.parametrize("name", sorted(set(MAKERS) - {"normal", "empty_strided"}))

@@ -70,7 +70,7 @@ def _maker(name: str, make: Any, what: str) -> Any:
         *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False,
     ) -> Tensor:  # fmt: skip
-        if layout is not None or pin_memory:
+        if layout is not None or pin_memory is not False:
             expect_plain(name, layout, pin_memory)
             if pin_memory:
                 return pinned(create(*shape, size=size, out=out, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
@@ -99,7 +99,7 @@ def _maker(name: str, make: Any, what: str) -> Any:
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
         requires_grad: bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
-        if layout is not None or pin_memory:
+        if layout is not None or pin_memory is not False:
             expect_plain(name + "_like", layout, pin_memory)
             if pin_memory:
                 return pinned(create_like(input, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
@@ -116,7 +116,7 @@ def _maker(name: str, make: Any, what: str) -> Any:
         self: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
         requires_grad: bool = False,
     ) -> Tensor:  # fmt: skip
-        if layout is not None or pin_memory:
+        if layout is not None or pin_memory is not False:
             expect_plain("new_" + name, layout, pin_memory)
             if pin_memory:
                 return pinned(new(self, *shape, size=size, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]

@@ -44,8 +44,7 @@ def tensor(
     >>> genesis.tensor([1, 2, 3], requires_grad=True)
     tensor([1., 2., 3.], requires_grad=True)
     """
-    if pin_memory:
-        expect_plain("tensor", None, pin_memory)
+    if pin_memory is not False and expect_plain("tensor", None, pin_memory):
         return pinned(tensor(data, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
     if data.__class__ is list and dtype is device is None and not (requires_grad or ACTIVE or LEVELS):
         kinds = {x.__class__ for x in data}  # most are lists of floats or of integers
