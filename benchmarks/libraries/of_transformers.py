@@ -309,20 +309,23 @@ def siglip():
 
 
 cases["siglip"] = siglip
+sound = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    conv_dim=(16, 16),
+    conv_stride=(5, 2),
+    conv_kernel=(10, 3),
+    num_feat_extract_layers=2,
+    num_conv_pos_embeddings=16,
+    num_conv_pos_embedding_groups=4,
+)
 cases["wav2vec2"] = lambda: (
     tf.Wav2Vec2ForCTC(
         tf.Wav2Vec2Config(
             vocab_size=32,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=64,
-            conv_dim=(16, 16),
-            conv_stride=(5, 2),
-            conv_kernel=(10, 3),
-            num_feat_extract_layers=2,
-            num_conv_pos_embeddings=16,
-            num_conv_pos_embedding_groups=4,
+            **sound,
         )
     ),
     (data(2, 400),),
@@ -353,16 +356,7 @@ cases["whisper"] = lambda: (
 cases["hubert"] = lambda: (
     tf.HubertModel(
         tf.HubertConfig(
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=64,
-            conv_dim=(16, 16),
-            conv_stride=(5, 2),
-            conv_kernel=(10, 3),
-            num_feat_extract_layers=2,
-            num_conv_pos_embeddings=16,
-            num_conv_pos_embedding_groups=4,
+            **sound,
         )
     ),
     (data(2, 400),),

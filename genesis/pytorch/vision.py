@@ -44,22 +44,6 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 # ---- regions
 
 
-class _Bag:
-    """Pixels that one bin sees: rows of the image, and their weights."""
-
-    def __init__(self, rows: Numbers, weights: Numbers) -> None:
-        self.rows, self.weights = rows.reshape(-1), weights.reshape(-1)
-
-
-def _pooled(table: Tensor, bags: list[_Bag], mode: str) -> Tensor:
-    """What all bins see: one row of channels for each."""
-    rows = np.concatenate([bag.rows for bag in bags] or [np.zeros(0)]).astype(np.int64)
-    ends = np.cumsum([0, *[bag.rows.size for bag in bags]][: len(bags)]).astype(np.int64)
-    weights = np.concatenate([bag.weights for bag in bags] or [np.zeros(0)])
-    weighted = {} if mode == "max" else {"per_sample_weights": genesis.tensor(weights).to(table.dtype)}
-    return F.embedding_bag(genesis.tensor(rows), table, genesis.tensor(ends), mode=mode, **weighted)
-
-
 def _corners(at: Numbers, size: int) -> tuple[Numbers, Numbers]:
     """The two pixels on both sides of positions along one axis, and their weights; none outside of the image."""
     inside = (at >= -1) & (at <= size)
@@ -91,27 +75,34 @@ def _bins(start: float, length: float, bins: int, limit: int) -> list[tuple[Numb
     return [(p, np.full(p.size, 1.0 / max(p.size, 1))) for p in pixels]
 
 
-def _bags(
-    input: Tensor, rois: Tensor, bins: tuple[int, int], along: Callable[..., Any], maps: int
-) -> tuple[Tensor, list[_Bag]]:
-    """The image as rows of channels, and the bag of each region's bins. With ``maps`` > 1 each bin sees channels of its own.
+def _seen(
+    input: Tensor, rois: Tensor, bins: tuple[int, int], along: Callable[..., Any], mode: str, maps: int = 1
+) -> Tensor:
+    """What the bins of all regions see. With ``maps`` > 1 each bin sees channels of its own.
 
-    ``along(first, last, bins, size)`` says what the bins between two borders see along an axis.
+    ``along(first, last, bins, size)`` says for each bin between two borders along an axis which pixels it sees, and with
+    which weights.
     """
     images, channels, height, width = input.shape
     table = input.reshape(images, channels // maps, maps, height, width).permute(0, 2, 3, 4, 1)
-    bags = []
+    bags, weights = [], []
     for image, x1, y1, x2, y2 in rois.detach().to(input.dtype).numpy().reshape(-1, 5):
         ys, xs = along(y1, y2, bins[0], height), along(x1, x2, bins[1], width)
         for i, (rows, down) in enumerate(ys):
             for j, (columns, across) in enumerate(xs):
                 of_map = int(image) * maps + (i * bins[1] + j if maps > 1 else 0)
-                bags.append(_Bag((of_map * height + rows[:, None]) * width + columns, down[:, None] * across))
-    return table.reshape(-1, channels // maps), bags
-
-
-def _regions(pooled: Tensor, rois: Tensor, bins: tuple[int, int]) -> Tensor:
+                bags.append(((of_map * height + rows[:, None]) * width + columns).reshape(-1))
+                weights.append((down[:, None] * across).reshape(-1))
+    pooled = _pooled(table.reshape(-1, channels // maps), bags, weights, mode)
     return pooled.reshape(rois.shape[0], *bins, pooled.shape[1]).permute(0, 3, 1, 2).contiguous()
+
+
+def _pooled(table: Tensor, bags: list[Numbers], weights: list[Numbers], mode: str) -> Tensor:
+    """A row of channels for each bag of rows of a table."""
+    ends = np.cumsum([0, *[bag.size for bag in bags]][: len(bags)]).astype(np.int64)
+    rows, shares = (np.concatenate([np.zeros(0), *parts]) for parts in (bags, weights))
+    weighted = {} if mode == "max" else {"per_sample_weights": genesis.tensor(shares).to(table.dtype)}
+    return F.embedding_bag(genesis.tensor(rows.astype(np.int64)), table, genesis.tensor(ends), mode=mode, **weighted)
 
 
 def _scaled(scale: float, shift: float, least: float | None, ratio: int) -> Callable[..., Any]:
@@ -135,14 +126,14 @@ def roi_align(input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: 
     """The means of points of regions, interpolated (He et al., Mask R-CNN, 2017)."""
     bins = (pooled_height, pooled_width)
     along = _scaled(spatial_scale, 0.5 if aligned else 0.0, None if aligned else 1.0, sampling_ratio)
-    return _regions(_pooled(*_bags(input, rois, bins, along, 1), "sum"), rois, bins)
+    return _seen(input, rois, bins, along, "sum")
 
 
 def roi_pool(input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int,
              pooled_width: int) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The largest values in parts of regions (Girshick, Fast R-CNN, 2015)."""
     bins = (pooled_height, pooled_width)
-    pooled = _regions(_pooled(*_bags(input, rois, bins, _rounded(spatial_scale, 1, 0), 1), "max"), rois, bins)
+    pooled = _seen(input, rois, bins, _rounded(spatial_scale, 1, 0), "max")
     return pooled, genesis.zeros(pooled.shape, dtype=genesis.int32)
 
 
@@ -151,7 +142,7 @@ def ps_roi_align(input: Tensor, rois: Tensor, spatial_scale: float, pooled_heigh
     """`roi_align` in which each bin sees channels of its own (Li et al., Light-Head R-CNN, 2017)."""
     bins = (pooled_height, pooled_width)
     along = _scaled(spatial_scale, 0.5, None, sampling_ratio)
-    pooled = _regions(_pooled(*_bags(input, rois, bins, along, bins[0] * bins[1]), "sum"), rois, bins)
+    pooled = _seen(input, rois, bins, along, "sum", bins[0] * bins[1])
     return pooled, genesis.zeros(pooled.shape, dtype=genesis.int32)
 
 
@@ -160,7 +151,7 @@ def ps_roi_pool(input: Tensor, rois: Tensor, spatial_scale: float, pooled_height
     """Means of parts of regions, each part of channels of its own (Dai et al., R-FCN, 2016)."""
     bins = (pooled_height, pooled_width)
     along = _rounded(spatial_scale, 0, 1)
-    pooled = _regions(_pooled(*_bags(input, rois, bins, along, bins[0] * bins[1]), "sum"), rois, bins)
+    pooled = _seen(input, rois, bins, along, "sum", bins[0] * bins[1])
     return pooled, genesis.zeros(pooled.shape, dtype=genesis.int32)
 
 

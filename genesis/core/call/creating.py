@@ -40,7 +40,7 @@ def pinned(out: Any, requires_grad: bool) -> Any:
 
 def creates(function: Callable[..., Any] | None = None, *, out: bool = True) -> Any:
     """Give a function that makes a tensor the keywords ``layout``, ``pin_memory``, ``requires_grad`` and ``out``, as far as
-    it has them not. They cost a call 30 ns.
+    it has them not.
     """
     if function is None:
         return functools.partial(creates, out=out)
