@@ -37,7 +37,6 @@ from genesis.nn.norm import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
-    SyncBatchNorm,
 )
 from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
@@ -49,6 +48,7 @@ from genesis.nn.rnn import GRU, LSTM, RNN, RNNBase
 from genesis.nn.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding, EmbeddingBag
 from genesis.nn.summary import Summary, summary
+from genesis.nn.sync_norm import SyncBatchNorm
 from genesis.nn.transformer import (
     Transformer,
     TransformerDecoder,

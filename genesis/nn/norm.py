@@ -157,6 +157,11 @@ class _WrongDims(ShapeError, ArgumentValueError):
 class _BatchNorm(_ChannelNorm):
     def forward(self, input: Tensor) -> Tensor:
         self._check_dims(input)
+        mean, var, use_batch, momentum = self._next_batch()
+        return batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
+
+    def _next_batch(self) -> tuple[Any, Any, bool, Any]:
+        """The running statistics, whether the batch's own are used, and how much they count."""
         momentum: float | Tensor = self.momentum or 0.0
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             with no_grad():
@@ -166,7 +171,7 @@ class _BatchNorm(_ChannelNorm):
         # with tracking switched off, training leaves the statistics alone
         tracked = not self.training or self.track_running_stats
         mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
-        return batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
+        return mean, var, use_batch, momentum
 
 
 class BatchNorm1d(_BatchNorm):
@@ -200,58 +205,6 @@ class BatchNorm3d(_BatchNorm):
     """
 
     dims = (5,)
-
-
-class SyncBatchNorm(_BatchNorm):
-    """`batch_norm` over all processes, of which there is one here: of inputs (N, C, ...) of any number of dimensions.
-
-    >>> import genesis
-    >>> genesis.nn.SyncBatchNorm(3)(genesis.randn(4, 3, 2)).shape
-    genesis.Size([4, 3, 2])
-    """
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)  # type: ignore[arg-type]
-        self.process_group = process_group
-
-    def _check_dims(self, input: Tensor) -> None:
-        if input.ndim < 2:
-            raise _WrongDims(message("SyncBatchNorm", f"expected at least 2-D input, got {input.ndim}-D"))
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Any:
-        """The module with its batch norms replaced by these, which share their parameters and statistics.
-
-        >>> import genesis
-        >>> net = genesis.nn.Sequential(genesis.nn.BatchNorm1d(3))
-        >>> type(genesis.nn.SyncBatchNorm.convert_sync_batchnorm(net)[0]).__name__
-        'SyncBatchNorm'
-        """
-        if isinstance(module, _BatchNorm):
-            made = cls(
-                module.num_features,
-                module.eps,
-                module.momentum,
-                module.affine,
-                module.track_running_stats,
-                process_group,
-            )
-            made._parameters.update(module._parameters)
-            made._buffers.update(module._buffers)
-            return made.train(module.training)
-        for name, child in list(module.named_children()):
-            setattr(module, name, cls.convert_sync_batchnorm(child, process_group))
-        return module
 
 
 class _InstanceNorm(_ChannelNorm):

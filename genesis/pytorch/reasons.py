@@ -185,7 +185,6 @@ DIFFERENT = {
     "torch.lobpcg": "computed exactly, whatever the options of the iteration are",
     "torch.func.functionalize": "the function as it is",
     "torch.nn.CrossMapLRN2d": "the gradient is that of the forward (PyTorch's is not)",
-    "torch.nn.SyncBatchNorm": "one process: a BatchNorm of any number of dimensions",
     "torch.nested.nested_tensor": "a class of its own, NestedTensor, on jagged memory whatever the layout",
     "torch.nested.as_nested_tensor": "a class of its own, NestedTensor, on jagged memory whatever the layout",
     "torch.sparse_bsr_tensor": "a class of its own, BlockTensor, without dimensions of batches",

@@ -38,7 +38,8 @@ def alone(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["collectives.py", "functional.py", "data_parallel.py", "zero.py", "sharded.py", "wrapped.py"]
+    "name",
+    ["collectives.py", "functional.py", "data_parallel.py", "sync_norm.py", "zero.py", "sharded.py", "wrapped.py"],
 )
 def test_every_collective_in_a_world_of_one(name, capsys, alone, monkeypatch):
     dist.destroy_process_group()

@@ -72,6 +72,11 @@ def test_collectives_with_gradients(ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_batch_norm_over_all_ranks(ranks):
+    passes(ranks, "sync_norm.py")
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_an_optimizer_in_parts(ranks):
     passes(ranks, "zero.py")
 

@@ -11,13 +11,16 @@ import numpy as np
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
 from genesis.nn.parallel.shards import Shards
+from genesis.ops.shapes.join import cat
 
 _groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
+_collectives = Late("genesis.distributed.nn.ops")
 _memory, _environment = Late("genesis.distributed.memory"), Late("genesis.distributed.environment")
 _CAP = 25  # MiB
 
@@ -152,12 +155,24 @@ def _share(tensors: Sequence[Tensor], group: Any) -> None:
     """Make tensors those of rank 0: one message for each dtype."""
     by_dtype: dict[Any, list[Tensor]] = {}
     for each in tensors:
-        by_dtype.setdefault(each._array.dtype, []).append(each)
+        by_dtype.setdefault(each.dtype, []).append(each)
     for alike in by_dtype.values():
+        if tracer.get() is not None:
+            _share_in_graph(alike, group)
+            continue
         flat = np.concatenate([each._array.reshape(-1) for each in alike])
         _processes.broadcast(wrap(flat), group=group, group_src=0)
         if group.rank():
             _memory.spread(flat, alike)
+
+
+@no_grad()
+def _share_in_graph(tensors: Sequence[Tensor], group: Any) -> None:
+    """The same as nodes of a trace."""
+    key = None if group is _processes.GroupMember.WORLD else group.key
+    flat = _collectives.broadcast_from(cat([each.reshape(-1) for each in tensors]), 0, key)
+    for each, part in zip(tensors, flat.split([each.numel() for each in tensors]), strict=True):
+        each.copy_(part.reshape(each.shape))
 
 
 explain_all(globals())
