@@ -113,36 +113,3 @@ def test_the_largest_of_pairs_with_nan_and_equals():
     x = genesis.tensor(values, requires_grad=True)
     same = lambda a, b, why: np.testing.assert_array_equal(a, b, err_msg=why)  # noqa: E731
     check(traced(run, x), [x], same)
-
-
-@pytest.mark.parametrize(("size", "batch", "options"), [
-    (16, 1, {}), (48, 3, {"num_layers": 2}), (32, 9, {"bidirectional": True, "bias": False}), (64, 2, {"batch_first": True}),
-    (32, 19, {"bidirectional": True}), (16, 16, {"num_layers": 2}),
-])  # fmt: skip
-def test_long_short_term_memory(size, batch, options):
-    layer = genesis.nn.LSTM(5, size, **options)
-
-    def run(x):
-        y, (hidden, cell) = layer(x)
-        loss = (y * y).sum() + hidden.sum() + (cell * cell).sum()
-        return y, cell, *genesis.autograd.grad(loss, (x, *layer.parameters()))
-
-    x = random(*((batch, 7) if "batch_first" in options else (7, batch)), 5).requires_grad_()
-    graph = traced(run, x)
-    assert any("fused.lstm_layer" in call.op for call in graph.program.calls)
-    assert not ops_left_to_the_host(check(graph, [x], close))
-
-
-@pytest.mark.parametrize("options", [{}, {"bidirectional": True}])
-def test_what_a_backward_in_another_program_asks_of_a_layer(options):
-    layer = genesis.nn.LSTM(5, 16, **options)
-    x = random(7, 2, 5).requires_grad_()
-
-    def gradients(function):
-        y, (hidden, cell) = function(x)
-        return genesis.autograd.grad((y * y).sum() + hidden.sum() + (cell * cell).sum(), (x, *layer.parameters()))
-
-    compiled = genesis.compile(lambda x: layer(x), fullgraph=True)
-    for _ in range(3):
-        for ours, expected in zip(gradients(compiled), gradients(layer), strict=True):
-            close(ours.numpy(), expected.numpy(), "")
