@@ -63,18 +63,22 @@ def mlp(lib: Any) -> Any:
     return trained(lib, layers(lib, 784, 256, 128, 10), lambda m: lib.nn.functional.cross_entropy(m(x), y))
 
 
-def transformer(lib: Any, low: bool = False) -> Any:
+def transformer(lib: Any, low: bool = False, dropout: float = 0.0) -> Any:
     x, y = (lib.tensor(RNG.integers(0, gpt.TOKENS, (gpt.BATCH, gpt.LENGTH))) for _ in range(2))
 
     def loss(m: Any) -> Any:
         with lib.autocast("cpu", dtype=lib.bfloat16, enabled=low):
             return lib.nn.functional.cross_entropy(m(x).reshape(-1, gpt.TOKENS), y.reshape(-1))
 
-    return trained(lib, gpt.model(lib), loss)
+    return trained(lib, gpt.model(lib, dropout), loss)
 
 
 def bfloat16(lib: Any) -> Any:
     return transformer(lib, low=True)
+
+
+def dropped(lib: Any) -> Any:
+    return transformer(lib, dropout=0.1)
 
 
 def cnn(lib: Any) -> Any:
@@ -149,6 +153,7 @@ CASES = [
     Case("tiny", "MLP 2-16-16-1, batch 32", tiny, (0.03, 0.03), 100),
     Case("mlp", "MLP 784-256-128-10, batch 64", mlp, (0.45, 0.45), 20),
     Case("gpt", "GPT, 4 layers of width 192, 16 x 128 tokens", transformer, (0.70, 0.60), 1),
+    Case("dropout", "the same with dropout of 0.1 behind embeddings, attention and MLPs", dropped, (0.70, 0.60), 1),
     Case("bfloat16", "the same GPT under autocast to bfloat16", bfloat16, (0.50, 0.50), 1),
     Case("cnn", "CNN, four convolutions with batch norm, 32 images of 32 x 32", cnn, (0.75, 0.75), 1),
     Case("lstm", "LSTM, 2 layers of 128, 64 steps of batch 32", lstm, (0.5, 0.5), 2),

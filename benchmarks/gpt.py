@@ -22,8 +22,9 @@ import genesis
 WIDTH, HEADS, LENGTH, BATCH, TOKENS, LAYERS = 192, 6, 128, 16, 256, 4
 
 
-def model(lib: Any) -> Any:
+def model(lib: Any, dropout: float = 0.0) -> Any:
     nn, f = lib.nn, lib.nn.functional
+    drop = nn.Dropout(dropout) if dropout else lambda x: x
 
     class Layer(nn.Module):
         def __init__(self) -> None:
@@ -36,8 +37,8 @@ def model(lib: Any) -> Any:
             parts = self.qkv(self.norms[0](x)).split(WIDTH, dim=2)
             q, k, v = (p.view(BATCH, LENGTH, HEADS, WIDTH // HEADS).transpose(1, 2) for p in parts)
             y = f.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH))
-            return x + self.down(f.gelu(self.up(self.norms[1](x))))
+            x = x + drop(self.out(y.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH)))
+            return x + drop(self.down(f.gelu(self.up(self.norms[1](x)))))
 
     class GPT(nn.Module):
         def __init__(self) -> None:
@@ -47,7 +48,7 @@ def model(lib: Any) -> Any:
             self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS)
 
         def forward(self, x: Any) -> Any:
-            return self.head(self.norm(self.layers(self.tokens(x) + self.places(lib.arange(LENGTH)))))
+            return self.head(self.norm(self.layers(drop(self.tokens(x) + self.places(lib.arange(LENGTH))))))
 
     return GPT()
 

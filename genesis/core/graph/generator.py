@@ -31,7 +31,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
 _MASK = 2**64 - 1
-_BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 
 
 class Generator:
@@ -136,7 +136,7 @@ class Generator:
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""
-        bits = _BITS[_drawn(dtype).name]
+        bits = BITS[_drawn(dtype).name]
         kind = np.float64 if bits == 53 else np.float32
         return ((self.words(math.prod(shape)) >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)).reshape(shape)  # type: ignore[no-any-return, operator]
 

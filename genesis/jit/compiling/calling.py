@@ -236,8 +236,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
     yield from _done(text, graph, count, decided)
     if flow is not None:
         given = ", ".join([*[f"x{i}" for i in range(count)], ""])
-        starts = ", ".join([*[f"s{i}" for i in range(len(binding.streams))], ""])
-        yield f"joined = {text.name(flow)}(values, numbers, ({starts.lstrip(', ')}), ({given.lstrip(', ')}), args, kwargs)"
+        positions = [f"({text.name(stream)}._seed, s{i}), " for i, stream in enumerate(binding.streams)]
+        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), ({given.lstrip(', ')}), args, kwargs)"
     if aliases:
         text.scope["aliased"] = _aliased
         yield f"made = [{', '.join(f'wrap(values[{first + i}])' for i in range(len(program.made)))}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Flow:
         self.saved = [(kind, first + i if kind == "made" else i) for kind, i in joint.saved]
 
     def __call__(
-        self, values: list[Any], numbers: Any, starts: Any, given: Any, args: Any, kwargs: Any
+        self, values: list[Any], numbers: Any, positions: Any, given: Any, args: Any, kwargs: Any
     ) -> tuple[Tensor, ...]:
         """The results that have a history, with it."""
         captured = self.joint.forward.binding.captured
@@ -53,7 +54,7 @@ class Flow:
             for kind, i in self.saved
         ]
         inputs = [given[x] if x.__class__ is int else x for x in self.joint.inputs]
-        call = _Call(self, [values[i] for i in self.outputs], saved, numbers, starts, (args, kwargs))
+        call = _Call(self, [values[i] for i in self.outputs], saved, numbers, positions, (args, kwargs))
         outputs = Compiled.apply(call, *inputs)
         return outputs if outputs.__class__ is tuple else (outputs,)
 
@@ -76,18 +77,14 @@ class Flow:
 
     def gradients(self, call: _Call, saved: Any, gs: tuple[Any, ...]) -> list[Any]:
         """The gradients of the inputs."""
-        joint, there = self.joint, tuple([g is not None for g in gs])
-        starts = list(zip(joint.forward.binding.streams, call.starts, strict=True))
-        now = [generator._block for generator, _ in starts]
+        there = tuple([g is not None for g in gs])
+        # the user's may have been seeded since
+        starts = [(Generator().move_to(key, block), block) for key, block in call.positions]
         with self.lock:
             step, numbers = self.step(there)
             arrays = [*[x._array for x in saved], *[g._array for g in gs if g is not None]]
             fitted = tuple([_fitted(a, v.spec) for a, v in zip(arrays, step.program.arguments, strict=True)])
-            try:
-                values = iter(step.run(fitted, tuple([call.numbers[i] for i in numbers]), starts))
-            finally:
-                for (generator, _), block in zip(starts, now, strict=True):
-                    generator._position(block)
+            values = iter(step.run(fitted, tuple([call.numbers[i] for i in numbers]), starts))
         gradients = [wrap(next(values)) if isinstance(r, Var) else r for r in step.program.results]
         return [self._or_zeros(i, g, there) for i, g in enumerate(gradients)] if None in gs else gradients
 
@@ -113,7 +110,7 @@ class Flow:
                     message("backward", f"a tensor that {graph.name} used was modified in place since", [("tensor", x._spec())])
                 )  # fmt: skip
         inputs = [tensors[x] if isinstance(x, int) else x for x in self.joint.inputs]
-        with enable_grad(), _streams_at(graph.binding.streams, call.starts):
+        with enable_grad(), _streams_at(graph.binding.streams, call.positions):
             args, kwargs = call.arguments
             leaves = tree_flatten(self.original(*args, **kwargs))[0]
             wanted = [(leaves[i], g) for i, g in zip(self.joint.outputs, gs, strict=True) if g is not None]
@@ -121,12 +118,12 @@ class Flow:
 
 
 class _Call:
-    """One call of a compiled function, for its backward."""
+    """One call of a compiled function, for its backward; ``positions``: the seed and the block of each stream."""
 
-    __slots__ = ("arguments", "epoch", "flow", "numbers", "outputs", "saved", "starts")
+    __slots__ = ("arguments", "epoch", "flow", "numbers", "outputs", "positions", "saved")
 
-    def __init__(self, flow: Flow, outputs: Any, saved: Any, numbers: Any, starts: Any, arguments: Any) -> None:
-        self.flow, self.outputs, self.saved, self.numbers, self.starts = flow, outputs, saved, numbers, starts
+    def __init__(self, flow: Flow, outputs: Any, saved: Any, numbers: Any, positions: Any, arguments: Any) -> None:
+        self.flow, self.outputs, self.saved, self.numbers, self.positions = flow, outputs, saved, numbers, positions
         self.arguments, self.epoch = arguments, 0
 
 
@@ -170,16 +167,19 @@ def closed(spec: Spec, *ends: Tensor) -> CompiledFreed:
 class _streams_at:  # noqa: N801
     """Random streams are where they were at a call, for a block."""
 
-    def __init__(self, streams: tuple[Generator, ...], starts: tuple[int, ...]) -> None:
-        self.streams, self.starts = streams, starts
+    def __init__(self, streams: tuple[Generator, ...], positions: tuple[tuple[int, int], ...]) -> None:
+        self.streams, self.positions = streams, positions
 
     def __enter__(self) -> None:
-        self.before = [s._block for s in self.streams]
-        for s, start in zip(self.streams, self.starts, strict=True):
-            s._position(start)
+        self.before = [(s._seed, s._block) for s in self.streams]
+        self._move(self.positions)
 
     def __exit__(self, *_: object) -> None:
-        for s, block in zip(self.streams, self.before, strict=True):
+        self._move(self.before)
+
+    def _move(self, positions: Iterable[tuple[int, int]]) -> None:
+        for s, (key, block) in zip(self.streams, positions, strict=True):
+            s._seed = key
             s._position(block)
 
 

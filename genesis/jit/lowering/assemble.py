@@ -142,7 +142,7 @@ class _Assembly:
 
     def _cost(self) -> int:
         names = [e.name for p in self.group.parts for g in p.gives for e in g.value.walk()]
-        return 2 + sum([20 if name in WIDE else 1 for name in names])
+        return 2 + sum([20 if name in WIDE or name == "uniform" else 1 for name in names])
 
     def _may_split(self) -> bool:
         """Whether totals need no others, and nothing but numbers are made of them."""

@@ -29,7 +29,7 @@ from genesis.jit.program import Program
 from genesis.kernels.llvm import loops, native, objects
 
 _DECIDE = "arrays", "base", "core", "jit", "kernels", "ops"  # rooms: a program is traced already, with all of its steps
-_KINDS = ("arena", "outside", "result", "number", "constant", "host", "flag")
+_KINDS = ("arena", "outside", "result", "number", "constant", "host", "flag", "stream")
 
 
 def lowered(graph: Graph) -> tuple[Graph, Step]:
@@ -136,6 +136,7 @@ def to_plain(step: Compiled) -> dict[str, Any]:
         "size": step.size,
         "checks": [step.checks, step.flags],
         "refusal": None if step.refusal is None else _host_to_plain(step.refusal),
+        "streams": step.streams,
     }
 
 
@@ -155,6 +156,7 @@ def from_plain(data: dict[str, Any]) -> Compiled:
         data["size"],
         *data["checks"],
         None if data["refusal"] is None else _host_from_plain(data["refusal"]),
+        data["streams"],
     )
 
 

@@ -84,7 +84,8 @@ def enter(items: int, data: int) -> str:
     then the task: to bring the addresses of arrays, which are in two tuples of Python, into cells (`GATHER`); to check
     (`CHECK`) whether one that is written to may overlap another, if the address of one of the two is a new one, and if
     so return 1. Then rows of a table that come first (``checks``) set flags: where one is not 0, it returns 2. Last, to run a table (`RUN`): the address of what does, ``run(control, rows, count, threads)``, and what it
-    is called with. Behind `FIXED` words are the addresses of the two tuples, and the numbers of the host.
+    is called with. Behind `FIXED` words are the addresses of the two tuples, the numbers of the host, and three words for each
+    random stream.
 
     Args:
         items: where a tuple's items begin, in bytes

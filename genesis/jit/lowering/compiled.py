@@ -63,6 +63,7 @@ class Compiled:
     checks: int = 0  # how many of the rows come before all others, for flags
     flags: int = 0
     refusal: Host | None = None  # what raises, if a flag is set
+    streams: int = 0  # of random numbers, whose places kernels read
 
 
 def compiled(
@@ -96,6 +97,7 @@ def compiled(
         len(checks),
         len(flags_of(checks)),
         _refusal(program, plan, checks) if checks else None,
+        len(program.streams) if any([where.kind == "stream" for where in cells]) else 0,
     )
 
 

@@ -34,7 +34,7 @@ from genesis.jit.lowering.loops import (
     values_of,
 )
 from genesis.jit.lowering.scalar_code import SIZES, cast, kind_of
-from genesis.kernels.llvm import values
+from genesis.kernels.llvm import draws, values
 from genesis.kernels.llvm.values import Code
 
 Sums = list[values.Value]
@@ -47,7 +47,7 @@ def emitted(nest: Nest, name: str, width: int, parameters: str = "i64 %chunk", l
     code = printer.code
     heads = [f"{p} = load ptr, ptr {p}.at" for p in printer.pointers]
     slots = [f"{p}.at = getelementptr ptr, ptr %addresses, i64 {i}" for i, p in enumerate(printer.pointers)]
-    lines = [line for pair in zip(slots, heads, strict=True) for line in pair] + code.lines
+    lines = [line for pair in zip(slots, heads, strict=True) for line in pair] + printer.buffers + code.lines
     body = "\n".join([line if line.endswith(":") else f"  {line}" for line in lines])
     declared = "\n".join(code.declared.values())
     head = f"define {linkage}void @{name}(ptr %addresses, {parameters}) #0 {{"
@@ -68,6 +68,7 @@ class _Printer:
         self.scopes: list[dict[object, values.Value]] = [{}]
         self.axis: Axis | None = None  # that of vectors; the lanes they have now, and all but the last one
         self.width = self.whole = 1
+        self.buffers: list[str] = []  # memory of the function
 
     # ---- values
 
@@ -107,10 +108,12 @@ class _Printer:
 
     def _computed(self, value: Expression) -> values.Value:
         code, lanes = self.code, self.lanes(value)
-        operands = [self.wanted(a, lanes) for a in arguments(value)]
+        operands = [self.wanted(a, lanes) for a in arguments(value)] if value.name != "uniform" else []
         code.lanes = lanes
         if value.name == "number":
             return scalar_code.constant(code, value.args[0], value.dtype)
+        if value.name == "uniform":
+            return self._uniform(value)
         if value.name == "cast":
             return cast(operands[0], value.args[0].dtype, value.dtype)
         if value.name == "where":
@@ -125,6 +128,48 @@ class _Printer:
         code.lanes = lanes
         steps = ", ".join([f"i64 {stride * i}" for i in range(lanes)])
         return first if lanes == 1 else first + values.Value(code, f"<{steps}>", "i64")
+
+    # ---- random numbers
+
+    def _uniform(self, value: Expression) -> values.Value:
+        """Numbers in [0, 1): the first bits of words."""
+        code, lanes = self.code, self.lanes(value)
+        *state, count, before, bits = value.args
+        assert isinstance(count, Count)
+        of_stream = ", ".join([f"i64 {self._scalar(each)}" for each in state])
+        first = code.write("i64", f"add i64 {self._offset(count.at)}, {self._scalar(before)}")
+        stride = count.at.stride(self.axis)
+        if lanes == 1 or stride == 1:
+            words = code.write("i64", f"load <{lanes} x i64>, ptr {self._words(of_stream, first, lanes)}, align 8")
+        else:
+            words = values.Value(code, "poison", "i64")
+            for lane in range(lanes):
+                number = code.write("i64", f"add i64 {first}, {stride * lane}")
+                word = code.write("i64", f"load i64, ptr {self._words(of_stream, number, 1)}, align 8")
+                words = code.write("i64", f"insertelement <{lanes} x i64> {words}, i64 {word}, i32 {lane}")
+        code.lanes = lanes
+        kind, integers = kind_of(value.dtype), code.vector("i64")
+        digits = code.write("i64", f"lshr {integers} {words}, {code.constant(64 - bits, 'i64')}")
+        if kind == "float":
+            digits = code.write("i32", f"trunc {integers} {digits} to {code.vector('i32')}")
+        return code.write(kind, f"sitofp {code.vector(digits.kind)} {digits} to {code.vector(kind)}") * 2.0**-bits
+
+    def _words(self, of_stream: str, first: values.Value, many: int) -> values.Value:
+        """A pointer to so many words of a stream from a number on, whose blocks are computed into memory of the function."""
+        code = self.code
+        code.declared["blocks_of_words"] = draws.blocks()
+        if not self.buffers:
+            room = draws.WORDS * (self.most // draws.WORDS + 2)
+            self.buffers.append(f"%words = alloca [{room} x i64], align 64")
+        block = code.write("i64", f"lshr i64 {first}, 2")
+        last = code.write("i64", f"lshr i64 {code.write('i64', f'add i64 {first}, {many - 1}')}, 2")
+        blocks = code.write("i64", f"add i64 {code.write('i64', f'sub i64 {last}, {block}')}, 1")
+        code.lines.append(f"call void @blocks_of_words(ptr %words, {of_stream}, i64 {block}, i64 {blocks})")
+        return code.write("ptr", f"getelementptr i64, ptr %words, i64 {code.write('i64', f'and i64 {first}, 3')}")
+
+    def _scalar(self, value: Value) -> values.Value:
+        """An integer that is the same in all lanes."""
+        return self.code.write("i64", f"extractelement <1 x i64> {self.wanted(value, 1)}, i32 0")
 
     # ---- memory
 

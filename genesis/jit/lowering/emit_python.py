@@ -15,6 +15,7 @@ import numpy as np
 from genesis.core.call.op import REGISTRY
 from genesis.core.call.scalar_lowering import PRIMITIVES, evaluate
 from genesis.core.call.scalars import Expression
+from genesis.core.graph.generator import Generator
 from genesis.jit.lowering.loops import (
     CALLED,
     CHUNK,
@@ -122,6 +123,8 @@ def _value(value: Value, operands: list[Array], counts: dict[Axis, Any], totals:
 
 
 def _computed(value: Expression, given: list[Any]) -> Any:
+    if value.name == "uniform":
+        return uniform(*given, value.args[-1])
     if value.name in PRIMITIVES:
         kinds = [a.dtype for a in arguments(value)]
         leaves = tuple([Expression("x", (i,), kind) for i, kind in enumerate(kinds)])
@@ -131,6 +134,19 @@ def _computed(value: Expression, given: list[Any]) -> Any:
             return np.asarray(_CURVES[value.name](*[np.asarray(x, np.float64) for x in given])).astype(value.dtype)
     meaning = REGISTRY[value.name].meaning
     return np.asarray(getattr(meaning, "__wrapped__", meaning)(*[np.asarray(x) for x in given]))
+
+
+def uniform(key: Any, low: Any, high: Any, count: Any, before: Any, bits: int) -> Any:
+    """Numbers in [0, 1) of a stream: of the words ``before + count`` behind the position that has the words ``low`` and
+    ``high``.
+    """
+    words = np.asarray(count) + before
+    first, last = (int(f()) // 4 if words.size else 0 for f in (words.min, words.max))
+    position = (int(high) % 2**64 << 64) + int(low) % 2**64 + first
+    stream = Generator().move_to(int(key) % 2**64, position)
+    kind = np.float64 if bits == 53 else np.float32
+    drawn = stream.words(4 * (last - first + 1))[words - 4 * first]
+    return (drawn >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)
 
 
 # ---- functions that are no ops, in float64

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.parts import COUNTED, Give, Part
+from genesis.jit.lowering.parts import Give, Part, Position
 
 FEW = 1 << 14  # elements that one chunk may go through, where rows are too few for several
 ROWS = 16  # rows from which several chunks are worth it
@@ -87,14 +87,21 @@ class Group:
         """What is read, also of what is given inside."""
         return {r.root for part in self.parts for r in part.reads}
 
-    def takes(self, part: Part) -> str:
-        """Take a part in; if that can't be, the reason."""
-        if len(self.parts) >= MOST:
+    def takes(self, part: Part, before: Sequence[Part] = ()) -> str:
+        """Take a part in, and those ``before`` that it needs and that need nothing; if that can't be, the reason."""
+        if len(self.parts) + len(before) >= MOST:
             return "the kernel is large"
+        as_it_was = self.axes, self.rows, self.parts, self.given
+        why = next((why for each in before if (why := self._taken(each, alone=True))), "") or self._taken(part)
+        if why:
+            self.axes, self.rows, self.parts, self.given = as_it_was
+        return why
+
+    def _taken(self, part: Part, alone: bool = False) -> str:
         for axes, rows, fitted in self._fits(part):
             mine = [_cut_part(p, axes, self.rows) for p in self.parts]
             given = {g.var: g for p in mine for g in p.gives}
-            why = self._refused(axes, rows, fitted, given)
+            why = self._refused(axes, rows, fitted, given, alone)
             if not why:
                 self.axes, self.rows, self.parts, self.given = tuple(axes), rows, [*mine, fitted], given
                 self.given.update({g.var: g for g in fitted.gives})
@@ -120,14 +127,14 @@ class Group:
                 zeros = (0,) * len(columns)
                 yield whole, len(axes), _with_axes(part, whole, lambda s: (*cut(part.axes, s, axes), *zeros))
 
-    def _refused(self, axes: Sequence[int], rows: int | None, part: Part, given: dict[Var, Give]) -> str:
-        shared = False
+    def _refused(self, axes: Sequence[int], rows: int | None, part: Part, given: dict[Var, Give], alone: bool) -> str:
+        shared = alone
         for read in part.reads:
             own = given.get(read.root)
             if own is not None and read.index is not None:
                 return "it reads elements that an index says"
             if own is None:
-                shared |= read.root is not COUNTED and read.root in self.roots and math.prod(part.axes) > 1
+                shared |= not isinstance(read.root, Position) and read.root in self.roots and math.prod(part.axes) > 1
             elif not own.whole or (own.offset, own.strides) != (read.offset, read.strides):
                 return "it reads other elements than those of the same round"
             else:

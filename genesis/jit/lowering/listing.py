@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from genesis.core.call.op import REGISTRY
-from genesis.jit.lowering.emit_python import _CURVES
+from genesis.jit.lowering.emit_python import _CURVES, uniform
 from genesis.jit.lowering.loops import (
     CALLED,
     CHUNK,
@@ -66,7 +66,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     """What the names in listings are."""
     known: dict[str, Any] = {name: getattr(np, name) for name in dir(np) if not name.startswith("_")}
     ops = {name: getattr(op.meaning, "__wrapped__", op.meaning) for name, op in REGISTRY.items() if name not in known}
-    return ops | known | _CURVES | {"range": range, "min": min, "int": int}
+    return ops | known | _CURVES | {"uniform": uniform, "range": range, "min": min, "int": int}
 
 
 def axes_of(body: tuple[Statement, ...]) -> Iterator[Axis]:

@@ -41,7 +41,25 @@ class Read:
     step: int = 0
 
 
-COUNTED = Var(Spec((), np.dtype(np.int64)))  # as the root of a read: its value is the number where it would be
+class Position(Var):
+    """Says where something is: parts that read nothing else in common share nothing."""
+
+    __slots__ = ()
+
+
+class StreamState(Position):
+    """Where a stream of random numbers is at the beginning of a call, in three words: its key, and its position, the
+    lower word first.
+    """
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        super().__init__(Spec((3,), I64))
+        self.index = index
+
+
+COUNTED = Position(Spec((), np.dtype(np.int64)))  # as the root of a read: its value is the number where it would be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +105,7 @@ class Memory:
         self.moments: dict[Var, Var] = {}  # mean and variance of the channels of values, where they are computed
         self.recurrent: dict[Var, tuple[int, int, bool]] = {}  # layers by what they keep: steps, batch, and backwards
         self.checked: set[Check] = set()  # what was looked at before everything else
+        self.states: dict[int, StreamState] = {}  # of streams of random numbers
         self.limits: dict[Var, int] = {}  # values whose elements are checked to be below these, and not below 0
 
     def is_checked(self, index: Var, size: int) -> bool:
@@ -130,6 +149,10 @@ class Memory:
         own = var.spec.shape
         strides = [0 if n == 1 else s for n, s in zip(own, self.strides(var), strict=True)]
         return self.read(var, (*[0] * (len(shape) - len(own)), *strides))
+
+    def state(self, stream: int) -> StreamState:
+        """Where a stream is."""
+        return self.states.setdefault(stream, StreamState(stream))
 
     def is_root(self, var: Var) -> bool:
         return var not in self.regions
@@ -175,7 +198,11 @@ class Builder:
 
     def count(self, dim: int) -> Any:
         """The number of the round of a dimension."""
-        self.reads.append(Read(COUNTED, I64, 0, tuple([int(d == dim) for d in range(len(self.shape))])))
+        return self.count_along(0, tuple([int(d == dim) for d in range(len(self.shape))]))
+
+    def count_along(self, offset: int, strides: Sequence[int]) -> Any:
+        """The number of an element, if they were in memory with these strides."""
+        self.reads.append(Read(COUNTED, I64, offset, tuple(strides)))
         return Symbol(Expression("x", (len(self.reads) - 1,), I64))
 
     def give(

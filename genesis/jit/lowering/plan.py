@@ -5,6 +5,7 @@
               nothing reads the old one later, and the host computes nothing later (it may raise)
     result    an array that the call returns, new for each call
     number, constant    what they say
+    stream    where a stream of random numbers is at the beginning of the call
     flag      a number of the call that says whether it is to be refused
     host      the array that an op has returned that the host computed
 
@@ -21,6 +22,7 @@ from typing import NamedTuple
 from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.copies import copy_kernel
+from genesis.jit.lowering.parts import StreamState
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.program import Program
 from genesis.jit.storage import Region
@@ -120,6 +122,8 @@ class _Planner:
             for position, var in enumerate(stage.operands):
                 uses = self.writers if position in stage.kernel.writes else self.reads
                 uses.setdefault(var, []).append((self.now, stage))
+                if isinstance(var, StreamState):
+                    self.where[var] = Where("stream", var.index)
         if not phase.stages:
             self.last_host = self.now
             for call in phase.calls:

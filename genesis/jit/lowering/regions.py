@@ -14,6 +14,7 @@ from genesis.jit.lowering import (
     batches,
     channels,
     convolutions,
+    draws,
     fused,
     halves,
     indexing,
@@ -112,7 +113,9 @@ def _in_rounds(parts: rounds.Rounds, checked: set[Check]) -> list[Phase] | None:
 
 
 def _calls(program: Program) -> list[Call]:
-    return [call for call in program.calls if call.outs[0] not in program.regions]
+    """Those that compute. What the host draws comes first: it reads nothing, and native code is not left for it."""
+    calls = [call for call in program.calls if call.outs[0] not in program.regions]
+    return sorted(calls, key=lambda call: not (draws.is_draw(call) and not draws.is_native(call)))
 
 
 def _of_rounds(parts: rounds.Rounds, phase: Phase) -> tuple[Stage, ...]:
@@ -165,7 +168,7 @@ class _Regions:
         self.earlier: list[_Item] = []
         self.items: list[_Item] = []
         self.ready: dict[Var, int] = {}  # the number of the item that gives a value
-        self.ordered: dict[Var, int] = {}
+        self.drawn: dict[Var, Part] = {}  # that no group has yet: the first that reads them computes them
         for call in calls:
             self._add(call)
 
@@ -209,6 +212,8 @@ class _Regions:
             elif isinstance(part, Stage):
                 written = [part.operands[i] for i in part.kernel.writes]
                 self._last(_Item(calls=[call], stages=[part]), written)
+            elif draws.is_draw(part.call) or part.call.op == draws.ROWS:
+                self.drawn[part.gives[0].var] = without_ones(part)
             else:
                 self._into_group(without_ones(part))
 
@@ -218,6 +223,8 @@ class _Regions:
         if call.op in RULES:
             return RULES[call.op](self.memory, call)
         op = op_of(call)
+        if op.kind.draws:
+            return draws.parts(self.memory, call)
         if op.kind == "elementwise":
             return pointwise.elementwise(self.memory, call)
         raise Unknown("there is no kernel")
@@ -252,8 +259,14 @@ class _Regions:
         self._last(_Item(calls=[call], stages=[Stage(kernel, given.stage_operands)]), call.outs)
 
     def _last(self, item: _Item, outs: Iterable[Var]) -> None:
+        self._draw(self._used(item))
         self.items.append(item)
         self.ready.update(dict.fromkeys(outs, len(self.items) - 1))
+
+    def _draw(self, read: Iterable[Var]) -> None:
+        """What is drawn of these is a group of its own."""
+        for part in [self.drawn.pop(v) for v in read if v in self.drawn]:
+            self._last(_Item(Group(part), [part.call]), [part.gives[0].var])
 
     def _into_group(self, part: Part) -> None:
         """Into the first group that can take it, from the one on that gives the last of what it reads."""
@@ -261,17 +274,24 @@ class _Regions:
             return  # nothing is stored
         first = max([self.ready.get(r.root, -1) for r in part.reads], default=-1)
         first = max([first, *[self.ready.get(g.var, -1) for g in part.gives]])  # parts of a result, in order
-        why = ""
+        why, drawn = "", list({r.root: self.drawn[r.root] for r in part.reads if r.root in self.drawn}.values())
         for i in range(max(first, 0), len(self.items)):
             group = self.items[i].group
             if group is None:
                 continue
-            reason = group.takes(part)
+            reason = group.takes(part, drawn)
             if not reason:
-                self.ready.update(dict.fromkeys([g.var for g in part.gives], i))
-                self.items[i].calls.append(part.call)
+                for each in (*drawn, part):
+                    self.ready.update(dict.fromkeys([g.var for g in each.gives], i))
+                    self.items[i].calls.append(each.call)
+                for each in drawn:
+                    del self.drawn[each.gives[0].var]
                 return
             why = why or reason
+        if drawn:
+            self._draw([drawn[0].gives[0].var])
+            self._into_group(part)
+            return
         group = Group(part)
         self._last(_Item(group, [part.call], why=why), [g.var for g in part.gives])
 
@@ -327,6 +347,7 @@ class _Regions:
                 self.items[i].joined = True
 
     def phases(self) -> list[Phase]:
+        self._draw(list(self.drawn))
         out: list[Phase] = []
         all_stored = self._stored()
         self._join_alike(all_stored)

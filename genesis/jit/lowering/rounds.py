@@ -21,7 +21,8 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.jit.arguments import Var, renamed
-from genesis.jit.lowering.parts import Unknown
+from genesis.jit.lowering import draws
+from genesis.jit.lowering.parts import I64, Position, Unknown
 from genesis.jit.program import Call, Program, inferred, op_of
 
 RULES: dict[str, Callable[[Split, Call], Any]] = {}  # by the names of ops; "elementwise" for all of these
@@ -96,6 +97,8 @@ class Split:
         self.after: list[Call] = []
         self.slices: dict[Var, tuple[Var, int]] = {}
         self.sums: dict[Var, Var] = {}
+        self.draws: dict[Var, Call] = {}  # those that a round can compute its part of
+        self.turn: Var | None = None  # the number of the round
 
     def made(self) -> Rounds:
         for call in self.program.calls:
@@ -110,6 +113,7 @@ class Split:
             if self.small[var] in self.slices or self.dims[var] is None:
                 raise Unknown("a value of the rounds that is given")
             self.slices[self.small[var]] = var, self._step(var, self.small[var].spec)
+        self.before[:0] = self._drawn_before(ends)
         views = [call for call in self.program.calls if call.outs[0] in self.program.regions]
         early = [call for call in views if self._root(call.outs[0]) in self.whole]
         used = [v for call in self.body for v in call.inputs]
@@ -134,7 +138,10 @@ class Split:
             self.after += [] if is_view else [call]
         elif not any([v in self.dims for v in inputs]):
             self.whole.update(call.outs)
-            self.before += [] if is_view else [call]
+            if draws.is_draw(call) and draws.is_native(call):
+                self.draws[call.outs[0]] = call
+            else:
+                self.before += [] if is_view else [call]
         else:
             if is_view and self._root(call.outs[0]) in self.whole:
                 self.whole.update(call.outs)
@@ -176,10 +183,28 @@ class Split:
         if var not in self.small:
             if var not in self.whole or var in self.program.regions or var.spec.shape[dim] % self.count:
                 raise Unknown("a part of such a value")
+            if var in self.draws and math.prod(var.spec.shape[:dim]) == 1:
+                self.body.append(draws.of_rounds(self.draws[var], self._number(), self.cut(var.spec.shape, dim)))
+                self.small[var] = self.body[-1].outs[0]
+                return self.small[var]
             own = Var(Spec(self.cut(var.spec.shape, dim), var.spec.dtype, var.spec.device, strides_of(var.spec)))
             self.small[var] = own
             self.slices[own] = var, self._step(var, own.spec)
         return self.small[var]
+
+    def _number(self) -> Var:
+        """The number of the round."""
+        if self.turn is None:
+            every, self.turn = Var(Spec((self.count,), I64)), Position(Spec((1,), I64))
+            self.before.append(Call("numbers_of_rounds", (), (every,)))
+            self.slices[self.turn] = every, I64.itemsize
+        return self.turn
+
+    def _drawn_before(self, ends: Sequence[Var]) -> list[Call]:
+        """The draws of which more is read than a part in each round."""
+        read = [*[v for call in (*self.before, *self.body) for v in call.inputs], *ends]
+        used = {*map(self._root, read), *[v for v, _ in self.slices.values()]}
+        return [call for var, call in self.draws.items() if var in used]
 
     def cut(self, shape: Sequence[int], dim: int | None) -> tuple[int, ...]:
         """The shape of the part of a value."""

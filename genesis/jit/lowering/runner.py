@@ -60,6 +60,8 @@ class Runner:
         """What runs a call, see `Step.run`: straight lines, for it is to cost little."""
         makers = [maker(spec) for spec in self.step.returns]
         mixed, entry, enter = self._mixed(), "", "enter(context.at)"
+        streams = range(self.step.streams)
+        placed = "".join([f", g{i}._seed & {_WORD}, s{i} & {_WORD}, s{i} >> 64" for i in streams])
         if self.parallel:
             entry = "context.threads(entry())\n        "
         if self.parallel and not mixed:
@@ -78,7 +80,8 @@ def run(arrays, numbers=(), starts=()):
     {"mode = grad_mode.get()" if mixed else ""}
     try:
         context.begun = False
-        pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers)
+        {f"{''.join([f'(g{i}, s{i}), ' for i in streams])} = starts" if streams else ""}
+        pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers{placed})
         {entry}context.begun = {not mixed}
         if {enter}:
             takes = again(context, takes, returns)
@@ -94,11 +97,15 @@ def run(arrays, numbers=(), starts=()):
 """
         scope = {f"make{i}": make for i, make in enumerate(makers)} | {
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
-            "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
+            "pack": self._packed().pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
             "grad_mode": grad_mode, "pace": self.pace,
         }  # fmt: skip
         exec(compile(source, "<genesis step>", "exec"), scope)
         return scope["run"]  # type: ignore[no-any-return]
+
+    def _packed(self) -> struct.Struct:
+        """What a call writes: the addresses of two tuples, numbers, and where streams are."""
+        return struct.Struct(f"QQ{self.step.numbers}d{3 * self.step.streams}Q")
 
     def _mixed(self) -> bool:
         """Whether the host computes a part."""
@@ -130,7 +137,8 @@ def run(arrays, numbers=(), starts=()):
         takes, returns = tuple(arrays), tuple([maker(spec)() for spec in self.step.returns])
         context = _Context(self)
         context.words[_TASK] &= ~code.RUN
-        struct.pack_into(f"QQ{self.step.numbers}d", context.block, 8 * code.FIXED, id(takes), id(returns), *numbers)
+        positions = [w for g, s in starts[: self.step.streams] for w in (g._seed & _WORD, s & _WORD, s >> 64)]
+        self._packed().pack_into(context.block, 8 * code.FIXED, id(takes), id(returns), *numbers, *positions)
         if _enter()(context.at):
             takes = self._again(context, takes, returns)
         call = _Call(context, self.constants, takes, returns, numbers, starts)
@@ -233,13 +241,14 @@ class _Context:
     def __init__(self, runner: Runner) -> None:
         step = runner.step
         self.arena = aligned(step.size)
-        self.words = np.zeros(code.FIXED + 2 + step.numbers + step.flags, np.int64)
+        self.words = np.zeros(code.FIXED + 2 + step.numbers + 3 * step.streams + step.flags, np.int64)
         self.numbers = memoryview(self.words)  # the same, faster for single ones
         self.block = self.numbers.cast("B")
         self.at = self.words.ctypes.data
         self.known = np.zeros(len(step.takes), np.int64)
         self.now = np.zeros(len(step.takes) + len(step.returns), np.int64)
-        self.flags = self.at + 8 * (code.FIXED + 2 + step.numbers)
+        self.streams = self.at + 8 * (code.FIXED + 2 + step.numbers)
+        self.flags = self.streams + 24 * step.streams
         self.cells = self._cells(runner)
         rows = [(runner.functions[r.function], self.cells.ctypes.data + 8 * r.cell, r.chunks) for r in step.rows]
         self.rows = np.array(rows, np.int64).reshape(-1, 3)
@@ -260,14 +269,16 @@ class _Context:
     def _cells(self, runner: Runner) -> Array:
         """The addresses of all operands; those of arrays come with a call."""
         begin = {"arena": self.arena.ctypes.data, "number": self.at + 8 * (code.FIXED + 2), "flag": self.flags}
+        begin["stream"] = self.streams
+        sizes = {"arena": 1, "stream": 24}
         constants = [array.ctypes.data for array in runner.constants]
 
         def address(where: Where) -> int:
             if where.kind == "constant":
                 return int(constants[where.index]) + where.offset
-            return int(begin[where.kind] + where.index * (1 if where.kind == "arena" else 8))
+            return int(begin[where.kind] + where.index * sizes.get(where.kind, 8))
 
-        fixed = ("arena", "number", "constant", "flag")
+        fixed = ("arena", "number", "constant", "flag", "stream")
         return np.array([address(w) if w.kind in fixed else 0 for w in runner.step.cells], np.int64)
 
     def threads(self, entry: tuple[int, int, int]) -> None:
@@ -350,6 +361,8 @@ class _Call(NamedTuple):
 
 
 # ---- native functions
+
+_WORD = (1 << 64) - 1
 
 
 def _functions(step: Compiled) -> dict[str, int]:

@@ -224,7 +224,7 @@ def supports(name: str, dtype: DType) -> bool:
     """Whether `applied` knows the function of numbers of this dtype."""
     if dtype.kind != "V" and dtype.char not in _KINDS:
         return False
-    if name in ("cast", "where", "number"):
+    if name in ("cast", "where", "number", "uniform"):
         return True
     if dtype.kind == "u" or (dtype.itemsize == 2 and dtype.kind != "i"):
         return False
