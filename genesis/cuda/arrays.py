@@ -21,6 +21,7 @@ from genesis.cuda.memory.blocks import Block
 from genesis.cuda.memory.pinned import block_of, pinned
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.devices import Device, current_index, device_at
+from genesis.cuda.runtime.reports import checked
 from genesis.cuda.runtime.streams import Stream, current
 
 
@@ -239,13 +240,18 @@ def copy_in(target: CudaArray, array: Host) -> None:
 
 
 def copy_out(out: Host, storage: Storage, address: int) -> None:
-    """To the host's memory; the elements are there when this returns."""
+    """To the host's memory; the elements are there when this returns.
+
+    Raises:
+        IndexError: a kernel met an index that is none
+    """
     if out.nbytes:
         stream = current(storage.on)
         storage.used_on(stream)
         storage.on.enter().copy_out(out.ctypes.data, address, out.nbytes, stream.handle)
         if block_of(out, storage.on.driver) is not None:
             stream.synchronize()
+        checked(storage.on)
 
 
 def span(array: CudaArray) -> Host:

@@ -7,6 +7,7 @@ from typing import Any
 
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.devices import current_index, device_at, index_of, set_current
+from genesis.cuda.runtime.reports import checked
 
 
 def is_available() -> bool:
@@ -73,8 +74,11 @@ def synchronize(device: Any = None) -> None:
 
     Raises:
         RuntimeError: there is no GPU; or one of its kernels went wrong since
+        IndexError: one of its kernels met an index that is none
     """
-    device_at(index_of(device)).enter().synchronize()
+    on = device_at(index_of(device))
+    on.enter().synchronize()
+    checked(on)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def test_ops_without_any_kernel_are_those_of_the_table(gpu, monkeypatch):
 
     def watched(op, args):
         made = real(op, args)
-        lowers.update([op.name] if made is not None else [])
+        lowers.update([op.name] if made is not None and made.steps else [])
         return made
 
     monkeypatch.setattr(choose, "lowered", watched)
@@ -151,7 +151,7 @@ def test_ops_without_any_kernel_are_those_of_the_table(gpu, monkeypatch):
                     continue
     table = [name for names in HOST.values() for name in names.split()]
     assert len(table) == len(set(table))
-    assert {op.name for op in ops} - lowers == set(table)
+    assert {op.name for op in ops} - lowers - set(choose.WRITTEN) == set(table)
 
 
 # ---- products

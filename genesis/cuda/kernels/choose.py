@@ -8,12 +8,14 @@ from typing import Any
 from genesis.arrays.spec import Spec
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.host import host_kernel
+from genesis.cuda.kernels import gathers, moves, sorts, sums
+from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 
+WRITTEN = {**gathers.KERNELS, **moves.KERNELS, **sorts.KERNELS, **sums.KERNELS}
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
 
@@ -31,7 +33,20 @@ def kernel_of(op: Op) -> Callable[..., Any] | None:
 def _made(op: Op) -> Callable[..., Any]:
     if op.kind.views:
         return view_of(op)
+    if op.name in WRITTEN:
+        return with_host(op, written_by_hand(op))
     return with_host(op, product_of(op, host_kernel(op))) if op.name in OPS else launched(op)
+
+
+def written_by_hand(op: Op) -> Callable[..., Any]:
+    """A kernel of `WRITTEN`, and the host for what it does not take."""
+    kernel, otherwise = WRITTEN[op.name], host_kernel(op)
+
+    def chosen(*args: Any) -> Any:
+        result = kernel(*args)
+        return otherwise(*args) if result is NotImplemented else result
+
+    return chosen
 
 
 def with_host(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,9 +71,26 @@ def launched(op: Op) -> Callable[..., Any]:
             if len(known) >= _KNOWN:
                 known.clear()
             plan = known[key] = lowered(op, args)
-        return otherwise(*args) if plan is None else plan.run(args)
+        if plan is not None:
+            return plan.run(args)
+        forward = turned(args)
+        return otherwise(*args) if forward is None else kernel(*forward)
 
     return kernel
+
+
+def turned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The arguments with copies of the arrays that go backwards through memory; None if there are none that can be copied."""
+    back = [x for x in arrays_in(args) if min(x.strides, default=0) < 0 and x.size]
+    if not back or any([moves.bits(x) is None for x in back]):
+        return None
+    return tuple([_forward(a) for a in args])
+
+
+def _forward(value: Any) -> Any:
+    if isinstance(value, CudaArray):
+        return MEMORY.copy(value) if min(value.strides, default=0) < 0 else value
+    return type(value)([_forward(v) for v in value]) if isinstance(value, tuple | list) else value
 
 
 def signature(value: Any) -> Any:
@@ -83,6 +115,8 @@ def written(target: CudaArray, source: CudaArray) -> bool:
         if not source.is_contiguous:
             return False
         source = MEMORY.copy(source)
+    if min(target.strides + source.strides, default=0) < 0 and target.dtype == source.dtype:
+        return moves.copied(target, source)
     key = signature(target), signature(source)
     if key not in _writes:
         out = Spec(target.shape, target.dtype, strides=target.strides)

@@ -93,8 +93,6 @@ def empty(spec: Spec, device: Any) -> CudaArray:
 def lowered(op: Op, args: tuple[Any, ...]) -> Launches | None:
     """The launches of a call; None if there is no kernel for it."""
     arrays = list(arrays_in(args))
-    if any([x.size == 0 or x.size >= MOST or min(x.strides, default=0) < 0 for x in arrays]):
-        return None
     if op.name in EXACT and any([x.dtype in HALVES for x in arrays]):
         return None
     if not op.kind.aligned and op.name not in RULED:
@@ -103,7 +101,9 @@ def lowered(op: Op, args: tuple[Any, ...]) -> Launches | None:
     specs = op.kind.infer(op, given)
     many = isinstance(specs, tuple | list)
     outs = [_laid_out(op, given, spec) for spec in (specs if many else (specs,))]
-    if any([0 in spec.shape for spec in outs]):
+    if all([0 in spec.shape for spec in outs]):
+        return Launches((), tuple(outs), (), many)  # there is nothing to compute
+    if any([x.size == 0 or x.size >= MOST or min(x.strides, default=0) < 0 for x in arrays]):
         return None
     return launches(op.name, args, outs, many, numbers_of(op, args))
 

@@ -21,7 +21,9 @@ _process: list[subprocess.Popen[bytes]] = []
 
 
 def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[np.ndarray[Any, Any] | None]:
-    """Run all programs of a kernel on arrays and numbers; returns the arrays as they are then, None for numbers."""
+    """Run all programs of a kernel on arrays (or pairs of an array and which of its elements an address is of) and
+    numbers; returns the arrays as they are then, None for numbers.
+    """
     with _lock:
         process = _started()
         assert process.stdin is not None and process.stdout is not None

@@ -19,14 +19,14 @@ _UFUNCS = {
 
 
 class Pointer:
-    """An array, as far as the interpreter asks a tensor."""
+    """An array from one of its elements on, as far as the interpreter asks a tensor."""
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
+    def __init__(self, array: np.ndarray[Any, Any], first: int = 0) -> None:
+        self.array, self.first = array, first
         self.dtype = "int8" if array.dtype == np.bool_ else array.dtype.name
 
     def data_ptr(self) -> int:
-        return int(self.array.ctypes.data)
+        return int(self.array.ctypes.data) + self.first * self.array.itemsize
 
     def untyped_storage(self) -> Pointer:
         return self
@@ -80,6 +80,8 @@ def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[A
     for value in arguments:
         if isinstance(value, np.ndarray):
             given.append(Pointer(value))
+        elif isinstance(value, tuple):
+            given.append(Pointer(*value))
         elif isinstance(value, float):
             given.append(tl.tensor(TensorHandle(np.array([value]), tl.float64), tl.float64))
         elif isinstance(value, np.uint64):

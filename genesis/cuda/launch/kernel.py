@@ -59,11 +59,15 @@ class Launched(ABC):
 
     def start(self, on: Device, stream: int, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
         """Start so many programs of it, with these values for its parameters."""
-        aligned = tuple(
-            [i for i, x in enumerate(values) if self.letters[i] not in "fd" and i not in self.free and x % ALIGNED == 0]
-        )
+        aligned = self.aligned(values)
         function, shared = self._loaded.get((on, aligned)) or self._load(on, aligned)
         on.enter().launch(function, grid, 32 * self.warps, shared, stream, self.parameters, values)
+
+    def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
+        """The parameters that the compiler may take for multiples of 16."""
+        return tuple(
+            [i for i, x in enumerate(values) if self.letters[i] not in "fd" and i not in self.free and x % ALIGNED == 0]
+        )
 
     def _load(self, on: Device, aligned: tuple[int, ...]) -> tuple[int, int]:
         driver, shared = on.enter(), 0

@@ -102,9 +102,11 @@ class Spaces:
     # ---- access
 
     def bytes(self, address: int, count: int) -> Bytes:
-        """The bytes at an address, to be read and written."""
+        """The bytes at an address, to be read and written: of a device, or pinned ones."""
         if not count:
             return np.empty(0, np.uint8)
+        if address < FIRST:
+            return self._pinned_bytes(address, count)
         start = self._start(address)
         array, offset = self._arrays[start], address - start
         if offset + count > len(array) or not self._is_backed(start, offset, count):
@@ -135,6 +137,12 @@ class Spaces:
         address = int(memory.ctypes.data)
         self.pinned[address] = memory
         return address
+
+    def _pinned_bytes(self, address: int, count: int) -> Bytes:
+        for start, memory in self.pinned.items():
+            if start <= address and address + count <= start + len(memory):
+                return memory[address - start : address - start + count]
+        raise Outside(address)
 
     def is_pinned(self, address: int) -> bool:
         return any([start <= address < start + len(memory) for start, memory in self.pinned.items()])

@@ -13,6 +13,7 @@ from genesis.base.device import device as DeviceName  # noqa: N812
 from genesis.base.errors import ArgumentError, message
 from genesis.cuda.runtime.devices import Device, current_index, device_at, index_of
 from genesis.cuda.runtime.devices import set_current as set_current_index
+from genesis.cuda.runtime.reports import checked
 
 MOST = 32  # streams of a device and priority: then they are used again
 _thread = threading.local()
@@ -55,8 +56,13 @@ class Stream:
         return self.handle
 
     def synchronize(self) -> None:
-        """Wait until everything that it was told is done."""
+        """Wait until everything that it was told is done.
+
+        Raises:
+            IndexError: a kernel met an index that is none
+        """
         self.on.enter().stream_synchronize(self.handle)
+        checked(self.on)
 
     def query(self) -> bool:
         """Whether everything that it was told is done."""

@@ -1,0 +1,188 @@
+"""Elements that indices name, read: `gather_at`, `take_index`, and the check of an index.
+
+An index that is none is reported (`genesis.cuda.runtime.reports`), and another one is taken in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import IndexOutOfRange, message
+from genesis.cuda.arrays import MEMORY, CudaArray
+from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+from genesis.cuda.runtime.reports import BITS
+
+INDEX = "index"  # the name that errors of `x[...]` have
+
+# ---- what lanes do
+
+WRAPPED = """
+i = i.to(tl.int64)
+i = tl.where(i < 0, i + {size}, i)
+"""
+CHECKED = """
+bad = inside & ((i < 0) | (i >= {size}))
+tl.store(report + at * 0, number | (given & {mask}), mask=bad)
+i = tl.where(bad, 0, i)
+""".replace("{mask}", str((1 << BITS) - 1))
+
+
+def _safe(index: Any, size: int, report: Any, wraps: bool = True) -> Any:
+    """The same with NumPy."""
+    word, number = report
+    i = index.astype(np.int64)
+    i = np.where(i < 0, i + size, i) if wraps else i
+    bad = (i < 0) | (i >= size)
+    if bad.any():
+        word[0] = number | (int(index[bad][0]) & (1 << BITS) - 1)
+    return np.where(bad, 0, i)
+
+
+def _check(index: Any, out: Any, size: int, report: Any) -> None:
+    out[...] = _safe(index, size, report, wraps=False)
+
+
+CHECK = Code(
+    "check_range",
+    (Operand("index"), Operand("out", writes=True)),
+    "i = tl.load(index + index_at, mask=inside, other=0).to(tl.int64)\ngiven = i"
+    + CHECKED.format(size="size")
+    + "tl.store(out + out_at, i.to(out.dtype.element_ty), mask=inside)",
+    _check,
+    ("size",),
+    reports=True,
+)
+
+
+@functools.cache
+def taking(count: int) -> Code:
+    """Read elements where ``count`` numbers of the index say, one for each dimension that it names."""
+    lines = "to = x_at.to(tl.int64)"
+    for j in range(count):
+        lines += (
+            f"\ngiven = tl.load(index + index_at + {j} * index_step0, mask=inside, other=0).to(tl.int64)\ni = given"
+            + WRAPPED.format(size=f"x_size{j}")
+            + CHECKED.format(size=f"x_size{j}")
+            + f"to += i * x_step{j}"
+        )
+    lines += "\ntl.store(out + out_at, tl.load(x + to, mask=inside), mask=inside)"
+
+    def meaning(x: Any, index: Any, out: Any, report: Any) -> None:
+        where = [_safe(index[..., j], x.shape[out.ndim + j], report) for j in range(count)]
+        out[...] = x[(*np.ogrid[tuple([slice(n) for n in out.shape])], *where)]
+
+    return Code("take", (Operand("x", count), Operand("index", 1), Operand("out", writes=True)), lines, meaning, reports=True)  # fmt: skip
+
+
+# ---- memory
+
+
+def bits(x: CudaArray) -> CudaArray | None:
+    """The same memory as numbers that Triton moves, whatever they stand for; None of 16 bytes, which it has not."""
+    size = x.dtype.itemsize
+    return x.seen(0, x.shape, x.strides, np.dtype(f"u{size}")) if size <= 8 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What an index with tensors in it names, by strides in elements.
+
+    Attributes:
+        offset: of the first element
+        shape: of what is named
+        strides: along that shape; 0 along the dimensions of the index tensors
+        of_index: strides of the index tensors along that shape
+        reached: size and stride of each dimension that a tensor names
+    """
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    of_index: tuple[int, ...]
+    reached: tuple[tuple[int, int], ...]
+    axes: tuple[int, ...]  # dimensions of the shape that are the index tensors'
+
+
+def named(shape: tuple[int, ...], strides: tuple[int, ...], indices: CudaArray, key: Any) -> Named | None:
+    """For an array of this shape and layout; None for keys of other things than slices, None and tensors."""
+    if not all([k is None or k is Ellipsis or isinstance(k, slice | str) for k in key]):
+        return None
+    tensors = [i for i, k in enumerate(key) if isinstance(k, str)]
+    together = tensors[-1] - tensors[0] == len(tensors) - 1  # else NumPy puts what they name in front
+    at = next((i for i, k in enumerate(key) if k is Ellipsis), len(key))
+    missing = len(shape) - sum([k is not None and k is not Ellipsis for k in key])
+    key = (*key[:at], *[slice(None)] * missing, *key[at + 1 :])
+    one = np.empty(1, np.int8)
+    ghost = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)  # only addresses are computed
+    view = ghost[tuple([slice(None) if isinstance(k, str) else k for k in key])]
+    offset = view.__array_interface__["data"][0] - one.__array_interface__["data"][0]
+    of_tensors = [d for d, k in enumerate(key) if isinstance(k, str)]
+    rest = [d for d in range(view.ndim) if d not in of_tensors]
+    before = [d for d in rest if together and d < of_tensors[0]]
+    after = rest[len(before) :]
+    skip = 1 if len(tensors) > 1 else 0
+    many = len(indices.shape) - skip
+    return Named(
+        offset,
+        (*[view.shape[d] for d in before], *indices.shape[skip:], *[view.shape[d] for d in after]),
+        (*[view.strides[d] for d in before], *[0] * many, *[view.strides[d] for d in after]),
+        (*[0] * len(before), *indices.strides[skip:], *[0] * len(after)),
+        tuple([(view.shape[d], view.strides[d]) for d in of_tensors]),
+        tuple(range(len(before), len(before) + many)),
+    )
+
+
+def index_at(indices: CudaArray, target: Named) -> Placed:
+    """The index tensors of a key, along what they name."""
+    several = len(target.reached) > 1
+    return Placed(indices, target.of_index, ((len(target.reached), indices.strides[0] if several else 0),))
+
+
+# ---- kernels
+
+
+def take_index(input: CudaArray, indices: CudaArray | None, key: Any) -> Any:
+    target = None if indices is None else named(input.shape, input.strides, indices, key)
+    x = bits(input)
+    if target is None or x is None or indices is None:
+        return NotImplemented
+    out = MEMORY.empty(target.shape, input.dtype, input.device)
+    x = x.seen(target.offset * x.dtype.itemsize, x.shape, x.strides)
+    where = [f"dimension {d} of size {n}" for d, (n, _) in enumerate(target.reached)]
+    return _taken(x, target.strides, target.reached, index_at(indices, target), out, (INDEX, " and ".join(where)))
+
+
+def gather_at(input: CudaArray, dim: int, index: CudaArray) -> Any:
+    x = bits(input)
+    if x is None or not index.ndim:
+        return NotImplemented if x is None else MEMORY.copy(input.seen(0, (), ()))
+    dim %= input.ndim
+    out = MEMORY.empty(index.shape, input.dtype, input.device)
+    strides = tuple([0 if d == dim else s for d, s in enumerate(input.strides)])
+    reached = ((input.shape[dim], input.strides[dim]),)
+    about = "gather", f"dim {dim} of size {input.shape[dim]}"
+    return _taken(x, strides, reached, Placed(index, index.strides, ((1, 0),)), out, about)
+
+
+def _taken(
+    x: CudaArray, strides: Any, reached: Any, index: Placed, out: CudaArray, about: tuple[str, str]
+) -> CudaArray:
+    to = bits(out)
+    assert to is not None
+    if out.size and 0 in [n for n, _ in reached]:
+        raise IndexOutOfRange(message(about[0], f"there is no element in {about[1]}"))
+    start(taking(len(reached)), out.shape, [Placed(x, strides, reached), index, Placed(to, to.strides)], about=about)
+    return out
+
+
+def check_range(index: CudaArray, name: str, size: int, where: str) -> Any:
+    out = MEMORY.empty(index.shape, index.dtype, index.device)
+    start(CHECK, out.shape, [Placed(index, index.strides), Placed(out, out.strides)], (size,), (name, where))
+    return out
+
+
+KERNELS = {"take_index": take_index, "gather_at": gather_at, "check_range": check_range}

@@ -1,0 +1,106 @@
+"""Elements that only move: strided copies, backwards too, and what they make of `flip`, `roll_dims`, `place` and `put`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import contiguous_strides
+from genesis.core.call.kinds.indexing import is_array
+from genesis.cuda.arrays import MEMORY, CudaArray
+from genesis.cuda.kernels.gathers import bits
+from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+
+
+def _copy(x: Any, out: Any) -> None:
+    out[...] = x
+
+
+COPY = Code(
+    "copy",
+    (Operand("x"), Operand("out", writes=True)),
+    "tl.store(out + out_at, tl.load(x + x_at, mask=inside), mask=inside)",
+    _copy,
+)
+
+
+def copied(target: CudaArray, source: CudaArray) -> bool:
+    """Write an array into another one of its dtype, elements in any order; whether there is a kernel for that."""
+    to, x = bits(target), bits(source)
+    if to is None or x is None or target.dtype != source.dtype:
+        return False
+    strides = broadcast(x, to.shape)
+    start(COPY, to.shape, [Placed(x, strides), Placed(to, to.strides)])
+    return True
+
+
+def broadcast(x: CudaArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array along a shape that it broadcasts to."""
+    own = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
+    return (*[0] * (len(shape) - len(own)), *own[max(len(own) - len(shape), 0) :])
+
+
+def part(x: CudaArray, key: Any) -> CudaArray:
+    """The view that slices name."""
+    one = np.empty(1, x.dtype)
+    size = x.dtype.itemsize
+    ghost = np.lib.stride_tricks.as_strided(one, x.shape, [s * size for s in x.strides], writeable=False)
+    view = ghost[key if Ellipsis in key else (*key, ...)]  # only addresses are computed
+    offset = view.__array_interface__["data"][0] - one.__array_interface__["data"][0]
+    return x.seen(offset, view.shape, tuple([s // size for s in view.strides]))
+
+
+# ---- ops
+
+
+def flip(input: CudaArray, dims: Sequence[int]) -> Any:
+    out = MEMORY.empty(input.shape, input.dtype, input.device)
+    turned = {d % input.ndim for d in dims} if input.ndim else set()
+    key = tuple([slice(None, None, -1 if d in turned else None) for d in range(input.ndim)])
+    return out if not out.size or copied(out, part(input, key)) else NotImplemented
+
+
+def roll_dims(input: CudaArray, shifts: Sequence[int], dims: Sequence[int]) -> Any:
+    out = MEMORY.empty(input.shape, input.dtype, input.device)
+    if bits(input) is None:
+        return NotImplemented
+    if not out.size:
+        return out
+    moved = [0] * input.ndim
+    for shift, d in zip(shifts, dims, strict=True):
+        moved[d] = (moved[d] + shift) % input.shape[d]
+    pieces = [
+        [(slice(m, n), slice(0, n - m)), (slice(0, m), slice(n - m, n))] if m else [(slice(None), slice(None))]
+        for m, n in zip(moved, input.shape, strict=True)
+    ]
+    for chosen in itertools.product(*pieces):
+        copied(part(out, tuple([to for to, _ in chosen])), part(input, tuple([x for _, x in chosen])))
+    return out
+
+
+def placed(input: CudaArray, shape: Sequence[int], key: Any) -> Any:
+    """Zeros of a shape with the array where slices say."""
+    if any([is_array(k) for k in key]) or bits(input) is None:
+        return NotImplemented
+    out = MEMORY.zeros(tuple(shape), input.dtype, input.device)
+    copied(part(out, key), input)
+    return out
+
+
+def put(input: CudaArray, value: CudaArray, key: Any) -> Any:
+    """A copy with the value where slices say."""
+    if any([is_array(k) for k in key]) or bits(input) is None or value.dtype != input.dtype:
+        return NotImplemented
+    out = MEMORY.copy(input)
+    copied(part(out, key), value)
+    return out
+
+
+def contiguous(x: CudaArray) -> CudaArray:
+    return x if x.is_contiguous and x.strides == contiguous_strides(x.shape) else MEMORY.copy(x)
+
+
+KERNELS = {"flip": flip, "roll_dims": roll_dims}

@@ -1,0 +1,260 @@
+"""Kernels that read, write and add where indices say, copy in another order, and sort: the CPU's numbers, bit for bit but
+for sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
+
+import genesis
+from genesis import cuda
+from genesis.cuda.kernels import sorts
+from genesis.cuda.launch.kernel import interpreted
+from genesis.nn import functional as F
+
+
+@pytest.fixture(params=WAYS)
+def gpu(request):
+    with emulated(request.param) as driver:
+        yield driver
+
+
+def gradient(function):
+    """The gradient of a function of a tensor and others."""
+
+    def graded(x, *others):
+        x = x.detach().requires_grad_()
+        out = function(x, *others)
+        if out.numel():
+            (out.float().sin() * 2).sum().backward()
+        return (out, x.grad) if out.numel() else (out,)
+
+    return graded
+
+
+READ = {
+    "rows": lambda x, i: x[i],
+    "of the second dimension": lambda x, i: x[:, i],
+    "two together": lambda x, i: x[i, i],
+    "two apart, which come first": lambda x, i: x[i, :, i],
+    "apart by a new dimension": lambda x, i: x[:, i, None, i],
+    "behind an ellipsis": lambda x, i: x[..., i],
+    "of slices": lambda x, i: x[1:4:2, i[0, :1] - 3, ::-1],
+    "that broadcast": lambda x, i: x[i[:, :1], i[:1]],
+    "of a transposed tensor": lambda x, i: x.transpose(0, 2)[i],
+    "none": lambda x, i: x[i[:0]],
+    "of nothing": lambda x, i: x[:, :0][i],
+    "int32": lambda x, i: x[i.int()],
+    "gather": lambda x, i: x.gather(1, (x > 0).long()),
+    "gather of fewer": lambda x, i: x.gather(2, i.abs()[:, :, None].expand(2, 2, 4)),
+    "take_along_dim": lambda x, i: x.take_along_dim(x.argsort(1), 1),
+    "index_select": lambda x, i: x.index_select(2, i.abs()[0]),
+    "embedding": lambda x, i: F.embedding(i.abs(), x[:, :, 0]),
+    "basic": lambda x, i: x[1:4:2, None, ::-1],
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_reading(name, gpu):
+    x, i = genesis.randn(5, 4, 3), genesis.tensor([[0, 2], [-1, 1]])
+    same(gradient(READ[name]), x, i, tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dtype", [genesis.float16, genesis.bfloat16, genesis.float64, genesis.uint8, genesis.bool, genesis.complex64]
+)
+def test_dtypes_that_are_moved(dtype, gpu):
+    x, i = (genesis.randn(5, 4) * 3).to(dtype), genesis.tensor([[0, 2], [-1, 1]])
+    same(lambda x, i: (x[i], x.flip(0), x.roll(3, 1), x.gather(1, i.abs()), x.index_put((i,), x[:2])), x, i)
+
+
+WRITTEN = {
+    "rows": lambda x, i: x.index_put((i,), x[0] * 2),
+    "one place, the last of several": lambda x, i: x.index_put((i[0] * 0,), x[:2]),
+    "two dimensions": lambda x, i: x.index_put((i, i), x[:2, :2] * 3),
+    "slices": lambda x, i: x.slice_scatter(x[:2] * 2, 0, 1, 5, 2),
+    "scatter": lambda x, i: x.scatter(1, (x > 0).long()[:, :1], x),
+    "a number": lambda x, i: x.index_fill(0, i[0].abs(), 7.0),
+    "index_copy": lambda x, i: x.index_copy(0, i[0].abs(), x[3:]),
+    "flip": lambda x, i: x.flip((0, 2)),
+    "roll": lambda x, i: x.roll((1, -2), (0, 1)),
+    "roll of all": lambda x, i: x.roll(7),
+    "backwards": lambda x, i: x.flip(0)[::-1].exp(),
+    "turned": lambda x, i: x.rot90(1, (0, 2)),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_writing(name, gpu):
+    same(WRITTEN[name], genesis.randn(5, 4, 3), genesis.tensor([[0, 2], [-1, 1]]), tolerance=2e-7)
+
+
+def test_in_place(gpu):
+    def function(x, i):
+        x = x.clone()
+        x[i] = -1.0
+        x[::2, 1] = 5.0
+        x[:, i[0]] += 1.0
+        return x
+
+    same(function, genesis.randn(5, 4), genesis.tensor([[0, 2], [-1, 1]]))
+
+
+SUMMED = {
+    "index_add": lambda x, i, v: x.index_add(0, i, v),
+    "of another dimension": lambda x, i, v: x.index_add(1, i[:4] * 0 + 2, x[:, :4]),
+    "scatter_add": lambda x, i, v: x.scatter_add(0, i[:, None, None].expand(40, 4, 3), v),
+    "of one each": lambda x, i, v: x.scatter_add(1, (x > 0).long()[:, :1], x),
+    "index_put": lambda x, i, v: x.index_put((i,), v, accumulate=True),
+    "mean": lambda x, i, v: x.scatter_reduce(0, i[:, None, None].expand(40, 4, 3), v, "mean"),
+}
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_sums(name, gpu):
+    x, i, v = genesis.randn(5, 4, 3), genesis.randint(0, 5, (40,)), genesis.randn(40, 4, 3)
+    same(SUMMED[name], x, i, v, tolerance=2e-6)
+
+
+def test_sums_of_integers_and_16_bits(gpu):
+    i = genesis.randint(0, 5, (40,))
+    for dtype in (genesis.int64, genesis.int32):
+        same(lambda i, dtype=dtype: genesis.zeros(9, dtype=dtype, device=i.device).scatter_add(0, i, i.to(dtype)), i)
+    v = genesis.randn(40, 3).bfloat16()
+    same(lambda v, i: genesis.zeros(5, 3, dtype=v.dtype, device=v.device).index_add(0, i, v), v, i, tolerance=2**-7)
+
+
+def test_sums_are_the_same_each_time(gpu):
+    """Bit for bit, however often and in which pieces it is computed."""
+    i, v = genesis.randint(0, 3, (300,)).to("cuda"), genesis.randn(300, 2).to("cuda")
+    first, again = (genesis.zeros(3, 2, device="cuda").index_add(0, i, v).tolist() for _ in range(2))
+    assert first == again
+
+
+# ---- indices that are none
+
+
+def test_a_wrong_index_is_reported_when_the_program_waits_and_work_goes_on(gpu):
+    x, wrong = genesis.randn(5, 3, device="cuda"), genesis.tensor([0, 9], device="cuda")
+    y = x[wrong]
+    with pytest.raises(IndexError, match="index 9 is out of range for dimension 0 of size 5"):
+        y.tolist()
+    assert y.tolist()[0] == x[0].tolist()  # said once; the device is as good as before
+    x.gather(0, genesis.full((1, 1), -3, device="cuda").long())
+    with pytest.raises(IndexError, match="gather: index -3 is out of range for dim 0 of size 5"):
+        cuda.synchronize()
+    x.index_add(0, wrong, x[:2])
+    with pytest.raises(IndexError, match="index 9 is out of range"):
+        cuda.current_stream().synchronize()
+    with pytest.raises(IndexError, match="index 0 is out of range for dim 0 of size 0"):
+        x[:0][wrong]
+    cuda.synchronize()
+
+
+# ---- sorting
+
+
+SPECIAL = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 0.0, float("nan"), 2.0]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        genesis.float32,
+        genesis.float64,
+        genesis.float16,
+        genesis.bfloat16,
+        genesis.int64,
+        genesis.int32,
+        genesis.uint8,
+        genesis.bool,
+    ],
+)
+def test_sorting(dtype, gpu, monkeypatch):
+    monkeypatch.setattr(sorts, "TILE", 4)  # so that few elements go through all steps
+    x = genesis.tensor([SPECIAL, SPECIAL[::-1]])
+    x = x.to(dtype) if dtype.is_floating_point else x.nan_to_num(1, 90, 5).to(dtype)
+    for down in (False, True):
+        same(lambda x, down=down: (x.argsort(1, down), x.argsort(0, down), *x.sort(1, down)), x)
+
+
+def test_64_bits_of_which_the_lower_half_decides(gpu):
+    x = genesis.tensor([2**40 + 5, 2**40 - 5, -(2**40), 2**40, -(2**40) - 1, 7, -7, 2**63 - 1, -(2**63)])
+    same(lambda x: (x.argsort(), x.argsort(descending=True)), x)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 31, 33])
+def test_sizes_that_are_sorted(size, gpu):
+    same(lambda x: x.argsort(1), genesis.randn(3, size))
+
+
+def test_many_rows_of_many(gpu):
+    if interpreted():
+        pytest.skip("a minute by the interpreter")
+    same(lambda x: x.argsort(1), genesis.randn(3, 5001))
+    same(lambda x: x.topk(7, 0), genesis.randn(4100, 2))
+
+
+def test_ranks(gpu):
+    x = genesis.randn(5, 4, 3)
+    same(lambda x: (*x.topk(2, 1), *x.topk(3, 0, largest=False), *x.kthvalue(2, 0), *x.median(1), x.msort()), x)
+    same(lambda x: gradient(lambda x: x.topk(2, 1).values)(x), x)
+
+
+# ---- machine code for Hopper
+
+
+def calls():
+    x, i = genesis.randn(64, 256, device="cuda"), genesis.arange(32, device="cuda")
+    h = x.bfloat16()
+    return {
+        "reading": lambda: x[i],
+        "reading 16 bits": lambda: h[i],
+        "gather": lambda: x.gather(0, i[:, None].expand(32, 256)),
+        "writing": lambda: x.index_put((i,), x[:32]),
+        "sums": lambda: x.index_add(0, i, x[:32]),
+        "sums of 16 bits": lambda: h.index_add(0, i, h[:32]),
+        "copies": lambda: x.flip(0),
+        "sorting": lambda: x.argsort(1),
+        "sorting 64 bits": lambda: x.double().argsort(1),
+        "many": lambda: x.reshape(-1).argsort(),
+    }
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reading",
+        "reading 16 bits",
+        "gather",
+        "writing",
+        "sums",
+        "sums of 16 bits",
+        "copies",
+        "sorting",
+        "sorting 64 bits",
+        "many",
+    ],
+)
+def test_machine_code(name):
+    sorts.tiles.cache_clear()
+    made = started(lambda: calls()[name]())
+    texts = [machine_code(kernel, aligned) for kernel, aligned in made if "prng" not in kernel.source]
+    assert texts
+    if name == "copies":
+        assert any(["LDG.E" in text for text in texts])
+
+
+def test_few_machine_codes_do_for_all_shapes():
+    """Another number of rows or columns is another number for the same kernel."""
+    sources = set()
+    for rows, columns in ((64, 256), (65, 256), (64, 17), (3, 1)):
+        x = lambda rows=rows, columns=columns: genesis.zeros(rows, columns, device="cuda")  # noqa: E731
+        made = started(lambda x=x, rows=rows: x()[genesis.arange(rows).to("cuda")])
+        sources |= {(kernel.source, aligned) for kernel, aligned in made if type(kernel).__name__ == "Lanes"}
+    assert len({source for source, _ in sources}) <= 2 and len(sources) <= 5
+    assert np.all([len(source) < 3000 for source, _ in sources])
