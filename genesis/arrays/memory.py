@@ -143,6 +143,14 @@ class Memory(ABC):
         """What computes an op that nobody attached a kernel to; None: nothing does. It is asked for at every call."""
         return None
 
+    def step(self, program: Any, device: device) -> Any:
+        """A program of the compiler as one call, see `genesis.jit.lowering.step.Step`; None: there is none on this device."""
+        return None
+
+    def laid_out(self, array: Any, spec: Any) -> Any:
+        """An array with the strides of a spec: itself, if it has them."""
+        raise NotImplementedError
+
     def shares(self, a: Any, b: Any) -> bool:
         """Whether an array is a view of another, or of what that is a view of."""
         return self.owner(a) is self.owner(b)
@@ -260,6 +268,11 @@ def placed(array: Host, device: device) -> Any:
 def on_the_host(array: Any) -> Host:
     """The elements of an array with data, as a NumPy array: itself, or a copy."""
     return array if isinstance(array, np.ndarray) else memory_of(array).to_host(array)
+
+
+def number_in(array: Any) -> Any:
+    """The number that an array of one element holds."""
+    return on_the_host(array).item()
 
 
 def strides_of(array: Any) -> Any:

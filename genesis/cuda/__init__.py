@@ -7,6 +7,7 @@ Nothing of it has run on a GPU yet: the guide (``docs/guide/cuda.md``) says what
 `genesis.cuda.arrays`    what a tensor on a GPU holds, and its memory as Genesis asks for it
 `genesis.cuda.kernels`   what computes ops
 `genesis.cuda.launch`    how kernels are compiled, kept, loaded and started
+`genesis.cuda.steps`     programs of the compiler: a whole training step as one graph
 
 and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`.
 """
@@ -30,8 +31,15 @@ from genesis.cuda.usage import *
 
 OutOfMemoryError = CudaOutOfMemory
 
+
+def _step_of(program: object, device: object) -> object:
+    from genesis.cuda.steps.step import DeviceStep  # which wants the compiler, and 30 ms
+
+    return DeviceStep(program, device)  # type: ignore[arg-type]
+
+
 MEMORY.choose, MEMORY.write, MEMORY.draw = _choose.kernel_of, _choose.written, _draws.drawn
-MEMORY.exchange = _dlpack
+MEMORY.exchange, MEMORY.steps = _dlpack, _step_of
 _register(MEMORY)
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import DeviceArray, Host, Memory, non_blocking
-from genesis.arrays.spec import contiguous_strides
+from genesis.arrays.spec import contiguous_strides, strides_of
 from genesis.base.device import device as DeviceName  # noqa: N812
 from genesis.base.narrow import converted, restrided
-from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.blocks import Block
 from genesis.cuda.memory.pinned import block_of, pinned
+from genesis.cuda.memory.sequence import crosses, source_of
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.devices import Device, current_index, device_at
 from genesis.cuda.runtime.reports import checked
@@ -31,7 +31,7 @@ class Storage:
     __slots__ = ("__weakref__", "allocator", "block", "on")
 
     def __init__(self, on: Device, count: int) -> None:
-        self.on, self.allocator = on, allocator(on)
+        self.on, self.allocator = on, source_of(on)
         self.block: Block = self.allocator.take(count)
 
     def used_on(self, stream: Stream) -> None:
@@ -105,6 +105,7 @@ class CudaMemory(Memory):
     choose: Callable[[Any], Any] | None = None
     write: Callable[[CudaArray, CudaArray], bool] | None = None
     draw: Callable[..., Any] | None = None
+    steps: Callable[..., Any] | None = None  # programs of the compiler as one call
     exchange: Any = None  # how arrays come from and to other libraries
 
     def count(self) -> int:
@@ -148,6 +149,20 @@ class CudaMemory(Memory):
 
     def drawn(self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> Any:
         return None if self.draw is None else self.draw(stream, name, shape, dtype, device)
+
+    def step(self, program: Any, device: DeviceName) -> Any:
+        return None if self.steps is None else self.steps(program, device)
+
+    def laid_out(self, array: CudaArray, spec: Any) -> CudaArray:
+        if array.strides == strides_of(spec):
+            return array
+        low = (
+            sum([(n - 1) * s for n, s in zip(spec.shape, strides_of(spec), strict=True)]) if 0 not in spec.shape else 0
+        )
+        out = self.empty((low + 1,), spec.dtype, array.device).seen(0, tuple(spec.shape), strides_of(spec))
+        if array.size:
+            self.assign(out, array)
+        return out
 
     def dlpack(self, array: CudaArray, stream: Any) -> Any:
         return self.exchange.capsule(array, stream)
@@ -229,6 +244,7 @@ def copy_in(target: CudaArray, array: Host) -> None:
     """From the host's memory to a contiguous array; from pinned memory while the program goes on, if it asked for that."""
     if not array.size:
         return
+    crosses("a copy to the device")
     held = np.ascontiguousarray(array)
     stream, driver = used(target), target.on.enter()
     driver.copy_in(target.address, held.ctypes.data, held.nbytes, stream.handle)
@@ -246,6 +262,7 @@ def copy_out(out: Host, storage: Storage, address: int) -> None:
         IndexError: a kernel met an index that is none
     """
     if out.nbytes:
+        crosses("a copy to the host")
         stream = current(storage.on)
         storage.used_on(stream)
         storage.on.enter().copy_out(out.ctypes.data, address, out.nbytes, stream.handle)

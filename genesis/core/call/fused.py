@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import memory_of
 from genesis.arrays.protocol import Layer, device_of
-from genesis.arrays.spec import Spec, spec_of
-from genesis.base.device import CPU
+from genesis.arrays.spec import Spec, contiguous_strides, spec_of, strides_of
+from genesis.base.device import CPU, MEMORIES
 from genesis.base.errors import InplaceError
 from genesis.base.quiet import quietly
 from genesis.core.call.generated import LateSignature
@@ -218,10 +219,9 @@ class Fused:
         """A call that writes as one that does not: ``written = fused.name(*args)``, what it would have written."""
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
-            copies = [
-                np.array(a, order="C") if i in self.written and a is not None else a for i, a in enumerate(arrays)
-            ]
-            self.kernel(*copies)
+            copies = [_copied(a) if i in self.written and a is not None else a for i, a in enumerate(arrays)]
+            of_device = self.op.kernels.get(copies[self.tensors[0]].__class__, self)
+            of_device.kernel(*copies)
             return tuple([copies[i] for i in self.written if copies[i] is not None])
 
         def meaning(*args: Any) -> tuple[Any, ...]:
@@ -230,7 +230,7 @@ class Fused:
             return tuple([copies[i] for i in self.written if copies[i] is not None])
 
         def infer(*specs: Any) -> list[Spec]:
-            return [Spec(specs[i].shape, specs[i].dtype) for i in self.written if specs[i] is not None]
+            return [Spec(x.shape, x.dtype, x.device) for x in [specs[i] for i in self.written] if x is not None]
 
         op = Op(f"fused.{self.op.name}", FUSION, self.op.signature, meaning, infer=infer)
         op.kernel, op.tensors, op.written = forward, self.tensors, self.op.written
@@ -397,12 +397,25 @@ def _ghost(spec: Spec, written: bool) -> Any:
     return np.empty(spec.shape, spec.dtype) if written else np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
 
 
+def _copied(array: Any) -> Any:
+    return np.array(array, order="C") if isinstance(array, np.ndarray) else memory_of(array).copy(array)
+
+
+def _written_there(entry: Fused, tensors: list[Any]) -> bool:
+    """Whether tensors that are written to are all on one device that has a kernel for it, too."""
+    specs = [spec_of(x._array) for x in tensors]
+    alike = all([(x.device, x.shape, x.dtype) == (specs[0].device, specs[0].shape, specs[0].dtype) for x in specs])
+    plain = alike and specs[0].dtype.char in "fd"
+    plain = plain and all([strides_of(x) == contiguous_strides(x.shape) for x in specs])
+    return bool(entry.written) and plain and MEMORIES[specs[0].device.type].arrays in entry.op.kernels
+
+
 def _in_trace(entry: Fused | None, indices: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
     """The call recorded as one, where its kernel would compute it outside of the trace."""
     tensors = [args[i] for i in indices if args[i] is not None]
     if entry is None or not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
         return NotImplemented
-    if any([device_of(x._array) != CPU for x in tensors]):
+    if any([device_of(x._array) != CPU for x in tensors]) and not _written_there(entry, tensors):
         return NotImplemented
     if any([isinstance(a, HostNumber) for a in args]) and not entry.written:
         return NotImplemented  # it may be another at each replay, and what is computed another function

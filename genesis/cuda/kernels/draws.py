@@ -29,7 +29,8 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(out, n, key, first):
+def kernel(out, n, {parameters}):
+    {loads}
     block = tl.program_id(0) * {blocks} + tl.arange(0, {blocks})
     zero = (block * 0).to(tl.uint64)
     a, b, c, d = first + 1 + block.to(tl.uint64), zero, zero, zero
@@ -42,8 +43,18 @@ def kernel(out, n, key, first):
     words = tl.interleave(tl.interleave(a, c), tl.interleave(b, d))
     at = tl.program_id(0) * {words} + tl.arange(0, {words})
     value = (words >> {shift}).to(tl.int64).to(tl.{wide}) * {scale}
+    value = {value}
     tl.store(out + at, value.to(out.dtype.element_ty), mask=at < n)
 """
+
+
+def source_of(dtype: Any, parameters: str, loads: str = "", value: str = "value") -> str:
+    """The kernel of a dtype: the parameters that say where in which stream it begins, how they are read, and what is
+    stored of a ``value``.
+    """
+    bits, wide = BITS[dtype.name], "float64" if dtype == np.float64 else "float32"
+    numbers = {"shift": 64 - bits, "scale": repr(2.0**-bits), "blocks": BLOCKS, "words": 4 * BLOCKS}
+    return _SOURCE.format(wide=wide, parameters=parameters, loads=loads or "pass", value=value, **numbers).lstrip()
 
 
 class Uniform(Launched):
@@ -54,9 +65,7 @@ class Uniform(Launched):
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
-        bits, wide = BITS[dtype.name], "float64" if dtype == np.float64 else "float32"
-        numbers = {"shift": 64 - bits, "scale": repr(2.0**-bits), "blocks": BLOCKS, "words": 4 * BLOCKS}
-        self.source = _SOURCE.format(wide=wide, **numbers).lstrip()
+        self.source = source_of(dtype, "key, first")
         self.signature, self.letters = (pointer_to(dtype), "i32", "u64", "u64"), "QiQQ"
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:

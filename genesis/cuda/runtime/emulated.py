@@ -331,10 +331,15 @@ class Emulated(Driver):
             if not (0 < block <= most and all([n > 0 for n in grid])) or len(values) != len(parameters.letters):
                 raise self._fail("CUDA_ERROR_INVALID_VALUE", "launch")
             parameters.packed.pack(*values)  # what does not fit its letter is an error, as it is for the driver
-            run = lambda: image.run(self.spaces, grid, values)
+            run = lambda: self._compute(image, grid, values)
             self.queues.submit(
                 stream, Work(f"kernel {getattr(image, 'name', '')}".strip(), run, image.spans(grid, values))
             )
+
+    def _compute(self, image: Image, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+        """A device has no warnings."""
+        with np.errstate(all="ignore"):
+            image.run(self.spaces, grid, values)
 
     # ---- graphs
 

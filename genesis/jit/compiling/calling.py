@@ -25,7 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import strides_of
+from genesis.arrays.memory import memory_of, number_in
+from genesis.arrays.spec import contiguous_strides, strides_of
+from genesis.base.device import MEMORIES
+from genesis.base.errors import UnsupportedError, message
 from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_unflatten
 from genesis.core.graph.tensor import Tensor
@@ -81,9 +84,11 @@ def _gradients(text: Text, graph: Graph) -> list[str]:
             f"or g{i}._counter is {text.name(SHARED)})"
         )
         if leaf.var is not None:
-            nothing = text.name(_negative_zeros(leaf.var))
-            text.add(f"b{i} = {nothing}.copy('K') if g{i} is None else g{i}._array")
-            text.unless(f"b{i}.__class__ is ndarray and b{i}.strides == {nothing}.strides and b{i}.flags.writeable")
+            zeros = _negative_zeros(leaf.var)
+            nothing, kind = text.name(zeros), text.array_class(type(zeros))
+            copied, writes = ("copy('K')", f" and b{i}.flags.writeable") if kind == "ndarray" else ("copy()", "")
+            text.add(f"b{i} = {nothing}.{copied} if g{i} is None else g{i}._array")
+            text.unless(f"b{i}.__class__ is {kind} and b{i}.strides == {nothing}.strides{writes}")
             arrays.append(f"b{i}")
     return arrays
 
@@ -95,6 +100,11 @@ def _leaf_tensors(graph: Graph) -> tuple[Tensor, ...]:
 
 def _negative_zeros(var: Var) -> Any:
     """What stands for no gradient, laid out as in the trace."""
+    if var.spec.device.type != "cpu":
+        memory = MEMORIES[var.spec.device.type]
+        if strides_of(var.spec) != contiguous_strides(var.spec.shape):
+            raise UnsupportedError(message("compile", "a gradient on this device that is not contiguous"))
+        return memory.full(var.spec.shape, var.spec.dtype, -0.0, var.spec.device)
     shape, strides = var.spec.shape, strides_of(var.spec)
     size = 1 + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)]) if 0 not in shape else 0
     memory = -np.zeros(size, var.spec.dtype)
@@ -193,8 +203,13 @@ def _set_gradients(text: Text, graph: Graph, step: Any) -> Iterator[str]:
                 yield f"{node}._grad = new"  # `wrap`, without a call
             else:
                 yield f"if g{w.index} is None: {node}._grad = wrap(values[{at}])"
-                yield f"else: g{w.index}._array[...] = values[{at}]"
+                text.scope["overwritten"] = _overwritten
+                yield f"else: overwritten(g{w.index}._array, values[{at}])"
         at += w.value is not None and not here
+
+
+def _overwritten(target: Any, source: Any) -> None:
+    memory_of(target).assign(target, source)
 
 
 def _writes(graph: Graph, step: Any) -> Iterator[tuple[Any, bool]]:
@@ -254,7 +269,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             roots = f"given, {text.name(binding.captured)}, {text.name(_leaf_tensors(graph))}, made"
             yield f"r{i} = aliased({text.name(aliases[i])}, {roots}, [{', '.join(names)}])"
         elif isinstance(r, Var):
-            yield f"r{i} = values[{own}].item()" if i in numbers else f"r{i} = wrap(values[{own}])"
+            text.scope["number_in"] = number_in
+            yield f"r{i} = number_in(values[{own}])" if i in numbers else f"r{i} = wrap(values[{own}])"
             own += 1
         else:
             yield f"r{i} = {text.name(r)}"

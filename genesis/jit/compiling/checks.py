@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.arrays.protocol import device_of
 from genesis.base import device as devices
 from genesis.base import dtypes
 from genesis.base.pytree import TreeDef, tree_flatten
@@ -49,6 +50,8 @@ class Looks(NamedTuple):
     dtype: Any
     strides: tuple[int, ...]
     history: bool
+    arrays: type
+    device: Any
 
     @staticmethod
     def of(x: Any) -> Any:
@@ -56,7 +59,8 @@ class Looks(NamedTuple):
         if not isinstance(x, Tensor):
             return x
         array = x._array
-        return Looks(type(x), array.shape, array.dtype, array.strides, x._node is not None)
+        history = x._node is not None
+        return Looks(type(x), array.shape, array.dtype, array.strides, history, type(array), device_of(array))
 
 
 class Given(NamedTuple):
@@ -128,9 +132,11 @@ class _Taken:
         text.miss_if(f"{x}.__class__ is not {text.name(value.kind)} or {x}._node {history} None")
         text.add(f"{a} = {x}._array")
         text.miss_if(
-            f"{a}.__class__ is not ndarray or {a}.shape != {text.name(value.shape)} "
+            f"{a}.__class__ is not {text.array_class(value.arrays)} or {a}.shape != {text.name(value.shape)} "
             f"or {a}.dtype is not {text.name(value.dtype)} or {a}.strides != {text.name(value.strides)}"
         )
+        if value.arrays is not np.ndarray:
+            text.miss_if(f"{a}.device != {text.name(value.device)}")
         self.count += 1
 
 

@@ -25,7 +25,7 @@ from genesis.jit.compiling.segments import Segments
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.guards import Unchanged
 from genesis.jit.lowering.cache import lowered
-from genesis.jit.lowering.step import Step
+from genesis.jit.lowering.step import step_of
 from genesis.jit.numbers import Entry as NumberEntry
 from genesis.jit.replay import checked, replay
 
@@ -67,7 +67,7 @@ def _is_float(key: Any) -> bool:
 def _leaf_key(x: Any) -> Any:
     if isinstance(x, Tensor):
         array = x._array
-        strides = array.strides if isinstance(array, np.ndarray) else type(array)
+        strides = array.strides if isinstance(array, np.ndarray) else (type(array), x.device)
         return type(x), tuple(array.shape), array.dtype, strides, x._node is not None, x.is_leaf
     if type(x) in PLAIN:
         return type(x), repr(x)
@@ -107,7 +107,7 @@ class Entry:
         if isinstance(traced, Joint) or decided.in_parts:
             self.graph = traced.forward if isinstance(traced, Joint) else traced
             program, results = self.graph.program, self.graph.binding.structure_out.num_leaves
-            self.step = Segments(program, decided, results) if decided.in_parts else Step(program)
+            self.step = Segments(program, decided, results) if decided.in_parts else step_of(program)
         else:
             self.graph, self.step = lowered(traced)
         self.flow = None if self.joint is None else Flow(self.joint, original)

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of
+from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec, strides_of
 from genesis.autograd.gradients import grad
+from genesis.base.device import MEMORIES
 from genesis.base.errors import GraphError, InplaceError, UnsupportedError, message
 from genesis.base.locks import object_lock
 from genesis.base.narrow import restrided
@@ -22,7 +25,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.absent import without
 from genesis.jit.compiling.joint import Joint
-from genesis.jit.lowering.step import Step
+from genesis.jit.lowering.step import Step, step_of
 
 
 class Flow:
@@ -35,7 +38,7 @@ class Flow:
         self.cotangents = joint.backward.arguments[len(joint.backward.arguments) - count :]
         self.steps: dict[tuple[bool, ...], tuple[Step, list[int]]] = {}  # by which results have a gradient
         if count == 1:  # there is no other way to call it; of several results some may never get one
-            self.steps[True,] = Step(joint.backward), list(joint.numbers)
+            self.steps[True,] = step_of(joint.backward), list(joint.numbers)
         results = joint.forward.program.results
         aliases = dict(joint.forward.program.aliases)
         own = [i for i, r in enumerate(results) if isinstance(r, Var) and i not in aliases]
@@ -68,10 +71,10 @@ class Flow:
             index = {v: i for (v, _), i in zip(program.numbers, self.joint.numbers, strict=True)}
             program = without(program, self.cotangents, absent) if absent else program
             try:
-                step = Step(program)
+                step = step_of(program)
             except Exception as error:
                 warn_user(f"compile: {program.name} is not compiled, it is run op by op: {error}")
-                step = Step(program, native=False)
+                step = step_of(program, native=False)
             self.steps[there] = step, [index[v] for v, _ in program.numbers]
         return self.steps[there]
 
@@ -93,7 +96,8 @@ class Flow:
         if not any([there[i] for i in self.joint.reached[index]]):
             return None
         spec: Any = self.joint.backward.results[index]
-        return wrap(np.zeros(spec.spec.shape, spec.spec.dtype)) if g is None else g
+        memory, own = MEMORIES[spec.spec.device.type], spec.spec
+        return wrap(memory.zeros(own.shape, own.dtype, own.device)) if g is None else g
 
     def recorded_gradients(self, call: _Call, gs: tuple[Any, ...]) -> Any:
         """The gradients of the inputs, with a history: the function itself is run again."""
@@ -185,6 +189,8 @@ class _streams_at:  # noqa: N801
 
 def _fitted(array: Any, spec: Spec) -> Any:
     """An array laid out as its spec says."""
+    if array.__class__ is not np.ndarray and device_of(array) == spec.device and isinstance(array, DeviceArray):
+        return memory_of(array).laid_out(array, spec)
     if array.__class__ is not np.ndarray:
         raise GraphError(message("compile", "a gradient of a compiled function is wanted of a tensor without data"))
     size = array.itemsize

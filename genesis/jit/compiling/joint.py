@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from genesis.arrays.memory import memory_of
 from genesis.autograd.gradients import grad
+from genesis.base.device import MEMORIES
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.call.kinds import OPAQUE
@@ -186,7 +184,7 @@ class JointTracer(Tracer):
         cotangents = []
         for y in outputs:
             spec = self.array(y._array).spec
-            capture = Capture(memory_of(np.empty(0)).zeros(spec.shape, spec.dtype, spec.device))
+            capture = Capture(MEMORIES[spec.device.type].zeros(spec.shape, spec.dtype, spec.device))
             arguments.append(capture)
             cotangents.append(wrap(Traced(self, capture.cell, capture.var.spec)))
         tensors = [node.tensor() for node in sources]

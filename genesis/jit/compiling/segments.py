@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from genesis.arrays.memory import memory_of, number_in
 from genesis.arrays.spec import Spec
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.lowering.layouts import laid_out
 from genesis.jit.lowering.runner import finished
-from genesis.jit.lowering.step import Step
+from genesis.jit.lowering.step import Step, step_of
 from genesis.jit.program import Call, Program
 
 
@@ -48,10 +51,10 @@ class Segments:
                 streams=program.streams,
                 results=(*variables, *out),
             )
-            self.parts.append((Step(part), then))
+            self.parts.append((step_of(part), then))
             self.specs.append([v.spec for v in out])
             known += out
-        self.last = Step(replace(program, calls=tuple(rest), arguments=(*program.arguments, *known)))
+        self.last = step_of(replace(program, calls=tuple(rest), arguments=(*program.arguments, *known)))
         self.arguments, self.known = len(program.arguments), len(known)
         self.returns, self.overwrites = self.last.returns, self.last.overwrites
 
@@ -87,7 +90,7 @@ class Segments:
                 known += _laid_out(values[len(then.told) :], specs)
                 numbers = ask() if then.changes else numbers
             else:
-                if not _same(values[0].item(), then[0]):
+                if not _same(number_in(values[0]), then[0]):
                     raise Elsewhere
                 known += _laid_out(values[1:], specs)
         return self.last.run((*arrays[: self.arguments], *known, *arrays[self.arguments :]), numbers, starts)
@@ -106,7 +109,11 @@ def _points(program: Program, decided: Decided, results: int) -> Iterator[tuple[
 
 def _laid_out(values: Sequence[Any], specs: Sequence[Spec]) -> tuple[Any, ...]:
     """Results have no gaps; what is a part of another value is read with the strides that it has there."""
-    return tuple([laid_out(array, spec) for array, spec in zip(values, specs, strict=True)])
+    return tuple([_as_in(array, spec) for array, spec in zip(values, specs, strict=True)])
+
+
+def _as_in(array: Any, spec: Spec) -> Any:
+    return laid_out(array, spec) if array.__class__ is np.ndarray else memory_of(array).laid_out(array, spec)
 
 
 def _same(a: Any, b: Any) -> bool:

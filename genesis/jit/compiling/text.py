@@ -46,6 +46,10 @@ class Text:
             self.scope[name] = thing  # so it lives, and nothing else gets its id
         return name
 
+    def array_class(self, kind: type) -> str:
+        """The name of a class of arrays."""
+        return "ndarray" if kind is np.ndarray else self.name(kind)
+
     def new(self, letter: str) -> str:
         """A name for a variable of the function."""
         return f"{letter}{len(self.lines)}"

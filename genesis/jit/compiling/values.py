@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from genesis.arrays.memory import number_in
+from genesis.base.device import MEMORIES
 from genesis.base.errors import GraphError, message
 from genesis.core.graph import conversions
 from genesis.core.graph.modes import no_grad
@@ -161,7 +161,8 @@ class Values:
         known |= {v: float(ask()) for v, ask in tracer.numbers if v not in known}
         for leaf in tracer.gradients.leaves.values():
             if leaf.var is not None and leaf.var not in known:
-                known[leaf.var] = wrap(-np.zeros(leaf.var.spec.shape, leaf.var.spec.dtype))
+                spec = leaf.var.spec
+                known[leaf.var] = wrap(MEMORIES[spec.device.type].full(spec.shape, spec.dtype, -0.0, spec.device))
         wanted, needed = {var}, []
         for call in reversed(tracer.calls):
             if any(v in wanted and v not in known for v in call.outs):
@@ -170,7 +171,7 @@ class Values:
         with no_grad():
             for call in reversed(needed):
                 known |= zip(call.outs, self._results(call), strict=True)
-        return known[var]._array.reshape(-1)[0].item()
+        return number_in(known[var]._array)
 
     def _results(self, call: Any) -> tuple[Any, ...]:
         op = op_of(call)

@@ -23,7 +23,7 @@ from genesis.jit.binding import Graph
 from genesis.jit.lowering import halves
 from genesis.jit.lowering.compiled import Compiled, Host, Row
 from genesis.jit.lowering.plan import Where
-from genesis.jit.lowering.step import Step
+from genesis.jit.lowering.step import Step, device_of, step_of
 from genesis.jit.passes import optimized
 from genesis.jit.program import Program
 from genesis.kernels.llvm import loops, native, objects
@@ -41,9 +41,9 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     >>> step.run([genesis.ones(3).numpy()])[0]
     array([3., 3., 3.], dtype=float32)
     """
-    if not loops.available() or objects.folder() is None:
+    if not loops.available() or objects.folder() is None or device_of(graph.program) is not None:
         graph = optimized(graph)
-        return graph, Step(graph.program)
+        return graph, step_of(graph.program)
     how = halves.multiplied(graph.program)
     name = objects.name_of("step", graph.program.digest, version(), how, *native.target(), suffix=objects.STEP)
     kept = _load(name, graph)

@@ -75,18 +75,22 @@ class Emitted:
         return self.programs or -(-count // self.lanes)
 
 
-def emitted(nest: Nest, numbers: frozenset[int] = frozenset()) -> Emitted:
-    """The kernel; ``numbers`` are operands that are values, not addresses.
+NONE: frozenset[int] = frozenset()
+
+
+def emitted(nest: Nest, numbers: frozenset[int] = NONE, held: frozenset[int] = NONE) -> Emitted:
+    """The kernel; ``numbers`` are operands that are values, not addresses, and ``held`` those that are numbers of the
+    program in memory.
 
     Raises:
         UnsupportedError: there is no code for something in it
     """
-    return _Writer(nest, numbers).kernel()
+    return _Writer(nest, numbers, held).kernel()
 
 
 class _Writer:
-    def __init__(self, nest: Nest, numbers: frozenset[int]) -> None:
-        self.nest, self.numbers = nest, numbers
+    def __init__(self, nest: Nest, numbers: frozenset[int], held: frozenset[int]) -> None:
+        self.nest, self.numbers, self.held = nest, numbers, held
         self.needs = Needs()
         self.lines: list[str] = []
         self.depth = 1
@@ -95,7 +99,8 @@ class _Writer:
         self.axes: list[Axis] = []  # that lanes go along
         self.mask = ""
         self.lanes = 0  # of the block; 0 outside of one
-        self.wide = any([d.kind in "fiu" and d.itemsize == 8 for i, d in enumerate(nest.operands) if i not in numbers])
+        arrays = [d for i, d in enumerate(nest.operands) if i not in numbers | held]
+        self.wide = any([d.kind in "fiu" and d.itemsize == 8 for d in arrays])
         self.names = 0
         self.stored: set[int] = set()
 
@@ -196,7 +201,7 @@ class _Writer:
 
     def _of_numbers(self, value: Value) -> bool:
         if isinstance(value, Load):
-            return value.operand in self.numbers
+            return value.operand in self.numbers or value.operand in self.held
         if isinstance(value, Total | Count):
             return False
         return value.name == "number" or all([self._of_numbers(a) for a in arguments(value)])

@@ -15,9 +15,9 @@ What is not computed where it has to be at the end is copied by phases behind th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.jit.arguments import Var
@@ -65,16 +65,19 @@ class Plan:
 
 
 def planned(
-    program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var]
-) -> Plan:
+    program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var],
+    copying: Callable[..., Any] = copy_kernel, may_fail: bool = True,
+) -> Plan:  # fmt: skip
     """A plan.
 
     Args:
         takes: the variables that the call is given arrays for
         returns: those that it returns arrays of
         targets: by the index of a write that is made in place, the variable whose array it goes to
+        copying: makes kernels that copy, see `copy_kernel`
+        may_fail: whether calls of phases without kernels may raise: nothing of the outside is written to before
     """
-    return _Planner(program, phases, takes, returns, targets).plan()
+    return _Planner(program, phases, takes, returns, targets, copying, may_fail).plan()
 
 
 def flags_of(phases: Sequence[Phase]) -> list[Var]:
@@ -84,8 +87,10 @@ def flags_of(phases: Sequence[Phase]) -> list[Var]:
 
 class _Planner:
     def __init__(
-        self, program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var]
+        self, program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var],
+        copying: Callable[..., Any], may_fail: bool,
     ) -> None:  # fmt: skip
+        self.copying, self.may_fail = copying, may_fail
         self.program, self.phases, self.takes = program, list(phases), takes
         self.where: dict[Var, Where] = {var: Where("outside", i) for i, var in enumerate(takes)}
         self.where |= {var: Where("number", i) for i, (var, _) in enumerate(program.numbers)}
@@ -125,7 +130,7 @@ class _Planner:
                 if isinstance(var, StreamState):
                     self.where[var] = Where("stream", var.index)
         if not phase.stages:
-            self.last_host = self.now
+            self.last_host = self.now if self.may_fail else -1
             for call in phase.calls:
                 for var in call.inputs:
                     self.reads.setdefault(self.region(var).root, []).append((self.now, None))
@@ -181,7 +186,7 @@ class _Planner:
 
     def _copy(self, value: Var, target: Var) -> Phase:
         region = self.region(value)
-        kernel = copy_kernel(value.spec, region.offset, region.strides, strides_of(target.spec))
+        kernel = self.copying(value.spec, region.offset, region.strides, strides_of(target.spec))
         phase = Phase((Stage(kernel, (region.root, target)),), (), "what leaves the program is copied")
         self._look(phase)
         return phase

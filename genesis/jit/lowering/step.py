@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.device import MEMORIES
 from genesis.base.errors import UnsupportedError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
@@ -22,6 +23,19 @@ from genesis.jit.replay import Plan as Replay
 from genesis.kernels.llvm import loops
 
 Array = np.ndarray[Any, Any]
+
+
+def step_of(program: Program, native: bool = True) -> Step:
+    """The step of a program, on the device where its values are."""
+    device = device_of(program)
+    made = None if device is None else MEMORIES[device.type].step(program, device)
+    return Step(program, native=native) if made is None else made
+
+
+def device_of(program: Program) -> Any:
+    """The device of the values of a program, if that is not the CPU."""
+    every = (*program.outside, *[v for call in program.calls for v in call.outs])
+    return next((v.spec.device for v in every if v.spec.device.type not in ("cpu", "meta")), None)
 
 
 class Step:
@@ -54,9 +68,22 @@ class Step:
         native: bool = True,
     ) -> None:
         self.program, self._phases = program, phases
-        for var in (*program.outside, *[v for call in program.calls for v in call.outs]):
-            if var.spec.device.type not in ("cpu", "meta"):
-                raise UnsupportedError(message("compile", f"a value of {program.name} is on {var.spec.device}"))
+        elsewhere = device_of(program)
+        if elsewhere is not None:
+            raise UnsupportedError(message("compile", f"a value of {program.name} is on {elsewhere}"))
+        self._borders()
+        self.compiled: Compiled | None = None
+        if native and loops.available():
+            self.compiled, functions = kept or (self._compiled(), None)
+            constants = [(var.spec, array) for var, array in program.constants]
+            self._runner: Any = Runner(self.compiled, constants, functions)
+        else:
+            self._runner = _Replayed(self)
+        self.run = self._runner.run  # type: ignore[method-assign]  # without a call between
+
+    def _borders(self) -> None:
+        """What comes in and goes out."""
+        program = self.program
         gradients = [x.var for x in program.leaves if x.var is not None]
         self.takes: tuple[Var, ...] = (*program.arguments, *program.captured, *gradients)
         self.targets = {i: target for i, w in enumerate(program.writes) if (target := self._target(w)) is not None}
@@ -71,14 +98,6 @@ class Step:
                 if w.value is not None and not here
             ],
         )
-        self.compiled: Compiled | None = None
-        if native and loops.available():
-            self.compiled, functions = kept or (self._compiled(), None)
-            constants = [(var.spec, array) for var, array in program.constants]
-            self._runner: Any = Runner(self.compiled, constants, functions)
-        else:
-            self._runner = _Replayed(self)
-        self.run = self._runner.run  # type: ignore[method-assign]  # without a call between
 
     @cached_property
     def plan(self) -> Plan:

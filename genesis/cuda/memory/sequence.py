@@ -1,0 +1,122 @@
+"""The memory of work that is done again and again: what it asks for is written down once, and has its place from then on.
+
+    first = Sequence(allocator)          with taking(first): work()       memory of the allocator, in which order and how long
+    planned = first.planned()            with taking(planned): work()     the same pieces, at offsets in one block
+
+Work that a graph repeats must find its memory where it was recorded. Pieces that are not used at the same time share a
+place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from genesis.base.errors import message
+from genesis.cuda.memory.allocator import Allocator, allocator
+from genesis.cuda.memory.blocks import Block, rounded
+from genesis.cuda.runtime.devices import Device
+from genesis.cuda.runtime.errors import CudaError
+from genesis.cuda.runtime.streams import Stream
+from genesis.jit.lowering.plan import Block as Piece
+from genesis.jit.lowering.plan import Life, packed
+
+_thread = threading.local()
+
+
+class Source(Protocol):
+    """What gives blocks of memory, and takes them back."""
+
+    def take(self, count: int) -> Block: ...
+
+    def give_back(self, block: Block) -> None: ...
+
+
+class Sequence:
+    """Memory of an allocator, with a note of what was asked for and when it was given back.
+
+    Attributes:
+        crossed: what went through the host meanwhile, which no graph could repeat; empty if nothing did
+    """
+
+    def __init__(self, of: Allocator) -> None:
+        self.of, self.crossed = of, ""
+        self.pieces: list[tuple[int, int, int | None]] = []  # bytes, and when they were taken and given back
+        self._taken: dict[int, int] = {}
+        self._now = 0
+
+    def take(self, count: int) -> Block:
+        block = self.of.take(count)
+        self._now += 1
+        self._taken[id(block)] = len(self.pieces)
+        self.pieces.append((rounded(count), self._now, None))
+        return block
+
+    def give_back(self, block: Block) -> None:
+        number = self._taken.pop(id(block), None)
+        if number is not None:
+            self._now += 1
+            size, begun, _ = self.pieces[number]
+            self.pieces[number] = size, begun, self._now
+        self.of.give_back(block)
+
+    def planned(self) -> Planned:
+        """A place for each piece, in one block."""
+        end = self._now + 1
+        lying = [Piece([i], Life(b, end if e is None else e), n) for i, (n, b, e) in enumerate(self.pieces)]  # type: ignore[list-item]
+        offsets, size = packed(lying)
+        return Planned(self.of.take(size), self.of, [(offsets[i], n) for i, (n, _, _) in enumerate(self.pieces)])  # type: ignore[index]
+
+
+class Planned:
+    """The pieces of a sequence, given in its order.
+
+    Raises:
+        CudaError: something else is asked for than in the sequence
+    """
+
+    def __init__(self, block: Block, of: Allocator, offsets: list[tuple[int, int]]) -> None:
+        self.block, self.of, self.offsets = block, of, offsets
+        self.next = 0
+
+    def take(self, count: int) -> Block:
+        offset, size = self.offsets[self.next] if self.next < len(self.offsets) else (0, -1)
+        if rounded(count) != size:
+            raise CudaError(message("cuda", "a graph asks for other memory while it is recorded than before"))
+        self.next += 1
+        return Block(self.block.segment, self.block.address + offset, size)
+
+    def give_back(self, block: Block) -> None:
+        """Its place is that of others anyway."""
+
+    def used_on(self, stream: Stream) -> None:
+        """A stream uses all of it: it is not handed out again before that is done."""
+        if self.block.segment.room.stream.handle != stream.handle:
+            self.block.foreign.add(stream)
+
+    def __del__(self) -> None:
+        self.of.give_back(self.block)
+
+
+@contextmanager
+def taking(source: Source) -> Iterator[None]:
+    """Inside, this thread's arrays have their memory from a source."""
+    before, _thread.source = getattr(_thread, "source", None), source
+    try:
+        yield
+    finally:
+        _thread.source = before
+
+
+def crosses(what: str) -> None:
+    """Something goes through the host now: who writes down a sequence notes it."""
+    source = getattr(_thread, "source", None)
+    if source.__class__ is Sequence and not source.crossed:
+        source.crossed = what
+
+
+def source_of(on: Device) -> Any:
+    """Where arrays of a device have their memory from."""
+    return getattr(_thread, "source", None) or allocator(on)

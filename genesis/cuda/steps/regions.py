@@ -1,0 +1,313 @@
+"""Which calls of a program run together on a GPU: the rules and groups of the CPU's compiler, without its machine code.
+
+Calls that go over the same elements are one kernel. Products, and what else has kernels of its own, are called as in
+eager mode, between them. 16-bit floats are computed with in float32 and rounded where they are stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base.errors import UnsupportedError, message
+from genesis.base.narrow import NARROW
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.scalars import Expression
+from genesis.cuda.kernels.lowering import EXACT, MOST, RULED, in_memory
+from genesis.cuda.steps.held import Draw, Held, draw
+from genesis.jit.arguments import Var
+from genesis.jit.lowering import regions as rules
+from genesis.jit.lowering.assemble import assembled, flat
+from genesis.jit.lowering.groups import Group, without_ones
+from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store
+from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Unknown
+from genesis.jit.lowering.phases import Phase, Stage
+from genesis.jit.lowering.pointwise import elementwise
+from genesis.jit.program import Call, Program, op_of
+from genesis.jit.storage import Region
+
+_ = rules.phases  # the rules are declared when it is imported
+MOVED = {"convert", "named", "without_gradient", "clone", "reshape", "view_shape"}
+OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum"}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel of a stage: loops, or a draw; ``count`` is how long a loop is that is told so, and of a draw how many
+    numbers there are. It stands for a `genesis.jit.lowering.phases.Kernel` in the plan.
+    """
+
+    kernel: Held | Draw
+    writes: frozenset[int]
+    count: int
+    over: tuple[tuple[int, int], ...] = ()
+    chunks: int = 1
+
+
+@dataclass(slots=True)
+class _Item:
+    group: Group | None = None
+    calls: list[Call] = field(default_factory=list)
+    stage: Stage | None = None
+    why: str = ""
+
+
+class Lowered:
+    """The phases of a program.
+
+    Attributes:
+        draws: the stages that draw, by what they give: the stream, and how many blocks behind the beginning of the call
+        fed: what is copied to the device before: the calls of draws that the CPU makes in its own way, or the numbers of
+            arguments, and the value on the device of each
+    """
+
+    def __init__(self, program: Program, device: Any) -> None:
+        self.program, self.device = program, device
+        self.draws: dict[Var, Any] = {}
+        self.fed: list[tuple[Call | int, Var]] = []
+        self.calls = self._without_draws([call for call in program.calls if call.outs[0] not in program.regions])
+        _refuse_other_devices(program, [call for call in self.calls if call.outs[0] not in self.draws], device)
+        self.numbers = {v for v, _ in program.numbers}
+        self._widen()
+        alone: set[int] = set()
+        eager: set[int] = set()
+        while True:
+            regions = _Regions(self, alone, eager)
+            try:
+                self.phases = regions.phases()
+                return
+            except _Refused as refused:
+                own = {id(call) for call in refused.calls}
+                (alone if not own <= alone else eager).update(own)
+
+    # ---- draws
+
+    def _without_draws(self, calls: list[Call]) -> list[Call]:
+        """The calls without those that draw on the CPU and those that copy what it drew, or an argument, to the device."""
+        drawn = {call.outs[0]: call for call in calls if op_of(call).kind.draws}
+        given = {v: i for i, v in enumerate(self.program.arguments) if v.spec.device.type == "cpu"}
+        out = []
+        for call in calls:
+            if op_of(call).kind.draws:
+                continue
+            if call.op == "transfer" and call.args[0] in drawn:
+                origin = drawn[call.args[0]]
+                stream, _, dtype, *options = origin.args
+                kernel = draw(origin.op, dtype, tuple(options))
+                count = math.prod(call.outs[0].spec.shape)
+                if kernel is None or not 0 < count < MOST:
+                    self.fed.append((origin, call.outs[0]))
+                    continue
+                self.draws[call.outs[0]] = kernel, stream
+            if call.op == "transfer" and call.args[0] in given:
+                self.fed.append((given[call.args[0]], call.outs[0]))
+                continue
+            out.append(call)
+        return out
+
+    # ---- 16-bit floats
+
+    def _widen(self) -> None:
+        """A float32 variable for each of 16 bits, for the rules."""
+        self.wide: dict[Var, Var] = {}
+        self.narrow: dict[Var, Any] = {}  # what the memory of a wide one holds
+        self.regions: dict[Var, Region] = {}
+        for var, region in self.program.regions.items():
+            root = self.widened(region.root)
+            scale = 2 if root is not region.root and var.spec.dtype in HALVES else 1
+            self.regions[self.widened(var)] = Region(root, region.offset * scale, region.strides)
+
+    def widened(self, var: Var) -> Var:
+        if var.spec.dtype not in HALVES:
+            return var
+        if var not in self.wide:
+            spec = var.spec
+            self.wide[var] = wide = Var(Spec(spec.shape, F32, spec.device, spec.strides))
+            self.narrow[wide] = var
+        return self.wide[var]
+
+    def memory_of(self, var: Var) -> Var:
+        return self.narrow.get(var, var)
+
+
+class _Refused(Exception):
+    """There is no kernel for these calls together."""
+
+    def __init__(self, calls: list[Call]) -> None:
+        super().__init__()
+        self.calls = calls
+
+
+class _Regions:
+    """The calls in groups.
+
+    Args:
+        alone: calls that are not joined with others
+        eager: calls that have no kernel of this kind
+    """
+
+    def __init__(self, of: Lowered, alone: set[int], eager: set[int]) -> None:
+        self.of, self.alone, self.eager = of, alone, eager
+        self.memory = Memory(of.regions, of.numbers, dict(of.program.constants))
+        self.items: list[_Item] = []
+        self.ready: dict[Var, int] = {}
+        for call in of.calls:
+            self._add(call)
+
+    def _add(self, call: Call) -> None:
+        if call.outs[0] in self.of.draws:
+            self._draw(call)
+            return
+        try:
+            parts = [] if id(call) in self.eager else self._parts(call)
+        except (Unknown, UnsupportedError) as error:
+            self._called(call, str(error).splitlines()[0])
+            return
+        if not parts:
+            self._called(call, "no kernel of loops")
+        for part in parts:
+            self._into_group(without_ones(part), id(call) in self.alone)
+
+    def _draw(self, call: Call) -> None:
+        out = call.outs[0]
+        kernel, _ = self.of.draws[out]
+        launch = Launch(kernel, frozenset({0}), math.prod(out.spec.shape))
+        self._last(_Item(calls=[call], stage=Stage(launch, (out,)), why="random numbers"), [out])  # type: ignore[arg-type]
+
+    def _called(self, call: Call, why: str) -> None:
+        self._last(_Item(calls=[call], why=why), [self.of.widened(v) for v in call.outs])
+
+    def _parts(self, call: Call) -> Sequence[Part]:
+        every = (*call.inputs, *call.outs)
+        if any([v.spec.dtype.kind == "c" or v.spec.dtype in NARROW for v in every]):
+            raise Unknown("complex numbers or 8-bit floats")
+        if any([math.prod(v.spec.shape) >= MOST for v in every]):
+            raise Unknown("more than 2^31 elements")
+        if call.op in EXACT and any([v.spec.dtype in HALVES for v in every]):
+            raise Unknown("16-bit floats mean another thing")
+        wide = replace(call.renamed(self.of.widened), outs=tuple([self.of.widened(v) for v in call.outs]))
+        if call.op == "scatter_sum":
+            return chosen_one(self.memory, wide)
+        if call.op not in OWN and not op_of(call).kind.aligned:
+            raise Unknown("no kernel of loops")
+        parts = RULES.get(call.op, elementwise)(self.memory, wide)
+        if not all([isinstance(part, Part) for part in parts]):
+            raise Unknown("a kernel of the CPU's own")
+        if any([min(r.strides, default=0) < 0 for part in parts for r in part.reads]):  # type: ignore[union-attr]
+            raise Unknown("strides below 0")
+        return [replace(part, call=call) for part in parts]  # type: ignore[type-var]
+
+    def _last(self, item: _Item, outs: Sequence[Var]) -> None:
+        self.items.append(item)
+        self.ready.update(dict.fromkeys(outs, len(self.items) - 1))
+
+    def _into_group(self, part: Part, alone: bool) -> None:
+        """Into the first group that can take it, from the one on that gives the last of what it reads."""
+        if all([0 in g.var.spec.shape for g in part.gives]):
+            return
+        first = max([self.ready.get(r.root, -1) for r in part.reads], default=-1)
+        first = max([first, *[self.ready.get(g.var, -1) for g in part.gives]])
+        why = ""
+        for i in range(max(first, 0), len(self.items) if not alone else 0):
+            group = self.items[i].group
+            if group is None or any([id(call) in self.alone for call in self.items[i].calls]):
+                continue
+            reason = group.takes(part)
+            if not reason:
+                self.ready.update(dict.fromkeys([g.var for g in part.gives], i))
+                self.items[i].calls.append(part.call)
+                return
+            why = why or reason
+        self._last(_Item(Group(part), [part.call], why=why), [g.var for g in part.gives])
+
+    # ---- out of groups
+
+    def _root(self, var: Var) -> Var:
+        region = self.of.regions.get(var)
+        return var if region is None else region.root
+
+    def _stored(self) -> list[set[Var]]:
+        """For each item the values that others read."""
+        readers: dict[Var, set[int]] = {self._root(self.of.widened(v)): {-1} for v in self.of.program.ends}
+        for i, item in enumerate(self.items):
+            used = item.group.roots if item.group else {self._root(self.of.widened(v)) for c in item.calls for v in c.inputs}  # fmt: skip
+            for root in used:
+                readers.setdefault(root, set()).add(i)
+        return [
+            {v for v in item.group.given if readers.get(v, set()) - {i}} if item.group else set() for i, item in enumerate(self.items)
+        ]  # fmt: skip
+
+    def phases(self) -> list[Phase]:
+        out: list[Phase] = []
+        for item, stored in zip(self.items, self._stored(), strict=True):
+            calls = tuple({id(c): c for c in item.calls}.values())
+            if item.stage is not None:
+                out.append(Phase((item.stage,), calls, item.why))
+            elif item.group is None:
+                out += [Phase((), (call,), item.why) for call in calls]
+            else:
+                try:
+                    out += [Phase((stage,), calls, item.why) for stage in self._stages(item.group, stored)]
+                except UnsupportedError:
+                    raise _Refused(list(calls)) from None
+        return out
+
+    def _stages(self, group: Group, stored: set[Var]) -> list[Stage]:
+        told = flat(group, stored)
+        nests = assembled(group, stored) if told is None else [told[:2]]
+        count = 0 if told is None else told[2]
+        return [self._stage(nest, operands, count) for nest, operands in nests if nest.body and nest.writes]
+
+    def _stage(self, nest: Nest, operands: list[Var], count: int) -> Stage:
+        return stage_of(nest, [self.of.memory_of(v) for v in operands], self.of.numbers, count)
+
+
+def stage_of(nest: Nest, operands: list[Var], numbers: set[Var], count: int = 0) -> Stage:
+    """The launch of loops over these values."""
+    held = frozenset([i for i, v in enumerate(operands) if v in numbers])
+    dtypes = [np.dtype(np.float64) if i in held else v.spec.dtype for i, v in enumerate(operands)]
+    kernel = Held(in_memory(nest, dtypes), held)
+    _ = kernel.code  # it can be printed
+    same = tuple([(r, w) for r, w in nest.over if dtypes[r] == dtypes[w]])
+    return Stage(Launch(kernel, nest.writes, count, same), tuple(operands))  # type: ignore[arg-type]
+
+
+def chosen_one(memory: Memory, call: Call) -> list[Part]:
+    """`scatter_sum` of one element of each row: where its place is the element is, else zeros."""
+    x, shape, dim, index = call.args
+    dim %= max(len(shape), 1)
+    if not index.spec.shape or index.spec.shape != tuple([1 if d == dim else n for d, n in enumerate(shape)]):
+        raise Unknown("sums of several elements")
+    if x.spec.shape != index.spec.shape:
+        raise Unknown("elements that are not all added")
+    out = call.outs[0]
+    made = Builder(memory, call, tuple(shape))
+    value, chosen, zero = made.read(x), made.read(index), Expression("number", (0,), out.spec.dtype)
+    made.give(out, np.where(made.count(dim) == chosen, value, type(value)(zero)))
+    return [made.made()]
+
+
+def copy_launch(spec: Spec, offset: int, source: Sequence[int], target: Sequence[int]) -> Launch:
+    """What `genesis.jit.lowering.copies.copy_kernel` is on the CPU."""
+    dtype = spec.dtype
+    axes = [Axis(n) for n in spec.shape if n != 1] or [Axis(1)]
+    steps = [(s, t) for n, s, t in zip(spec.shape, source, target, strict=True) if n != 1] or [(0, 0)]
+    reads = tuple([(axis, s) for axis, (s, _) in zip(axes, steps, strict=True) if s])
+    writes = tuple([(axis, t) for axis, (_, t) in zip(axes, steps, strict=True) if t])
+    load = Load(0, Affine(offset // dtype.itemsize, reads), dtype)
+    nest = Nest((dtype, dtype), (For(tuple(axes), (Store(1, Affine(0, writes), load),), vector=True),))
+    return Launch(Held(nest, frozenset()), frozenset({1}), 0)
+
+
+def _refuse_other_devices(program: Program, calls: list[Call], device: Any) -> None:
+    """Of the host are arguments, and nothing but copies to the device reads them."""
+    written = [w.value for w in program.writes if w.value is not None]
+    for var in (*[v for call in calls for v in (*call.inputs, *call.outs)], *program.ends, *written):
+        if var.spec.device.type != "meta" and var.spec.device != device:
+            text = f"a value of {program.name} is on {var.spec.device}, others are on {device}"
+            raise UnsupportedError(message("compile", text, hint="move the arguments to the device first"))

@@ -1,0 +1,104 @@
+"""What a step on a GPU does, as text and as data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from genesis.arrays.spec import Spec
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.compiled import title_of
+from genesis.jit.program import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A launch, or a call of an op: what it computes, the bytes that it reads and writes, and its multiplications and
+    additions, if it is a product.
+    """
+
+    title: str
+    launch: bool
+    read: int
+    written: int
+    flops: int
+    why: str
+
+
+class Told:
+    """The launches and calls of a step; printed, a table.
+
+    Attributes:
+        entries: in order
+        arena: bytes of memory for what nothing outside sees
+    """
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+        self.entries = tuple([entry_of(step, phase) for phase in step.phases])
+        self.arena = step.memory_plan.size
+
+    @property
+    def launches(self) -> int:
+        """Kernels and calls: each of the latter is a launch, or more."""
+        return sum([max(len(phase.stages), 1) for phase in self.step.phases])
+
+    @property
+    def moved(self) -> int:
+        """Bytes that are read and written in all."""
+        return sum([e.read + e.written for e in self.entries])
+
+    @property
+    def flops(self) -> int:
+        return sum([e.flops for e in self.entries])
+
+    def seconds(self, bandwidth: float, rate: float) -> float:
+        """How long it takes at least: each launch as long as its bytes, or its operations, whichever are longer."""
+        return sum([max((e.read + e.written) / bandwidth, e.flops / rate) for e in self.entries])
+
+    def __str__(self) -> str:
+        step = self.step
+        state = step.why or ("one graph" if step.graphs else "recorded as a graph at the second call")
+        lines = [
+            f"{step.program.name} on {step.device}: {self.launches} launches, {self.moved / 1e6:.3f} MB, arena {self.arena} bytes; {state}"
+        ]
+        for e in self.entries:
+            kind = "kernel" if e.launch else "call"
+            lines.append(f"  {kind:6} {e.read / 1e6:9.3f} MB in {e.written / 1e6:9.3f} MB out  {e.title}  ({e.why})")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def entry_of(step: Any, phase: Any) -> Entry:
+    read: set[Var] = set()
+    written: set[Var] = set()
+    for stage in phase.stages:
+        written |= {stage.operands[i] for i in stage.kernel.writes}
+        read |= {v for i, v in enumerate(stage.operands) if i not in stage.kernel.writes}
+    if not phase.stages:
+        read, written = set(phase.calls[0].inputs), set(phase.calls[0].outs)
+    flops = 0 if phase.stages else sum([operations(call) for call in phase.calls])
+    return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why)
+
+
+def _bytes(values: set[Var]) -> int:
+    return sum([size_of(v.spec) for v in values])
+
+
+def size_of(spec: Spec) -> int:
+    """Bytes of the elements; what is expanded is there once."""
+    strides = spec.strides or (1,) * len(spec.shape)
+    return math.prod([n for n, s in zip(spec.shape, strides, strict=True) if s or not n]) * spec.dtype.itemsize
+
+
+def operations(call: Call) -> int:
+    """Multiplications and additions of a product of matrices."""
+    if call.op not in ("matmul", "matmul_tn", "linear"):
+        return 0
+    x, out = call.args[0].spec.shape, call.outs[0].spec.shape
+    inner = math.prod(x[:-1]) if call.op == "matmul_tn" else x[-1]
+    return 2 * inner * math.prod(out)

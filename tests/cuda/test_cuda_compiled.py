@@ -1,0 +1,373 @@
+"""`genesis.compile` on a GPU: whole training steps as one graph, on the emulated device, beside the CPU's eager steps."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis import cuda, nn
+from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.kernels.llvm import loops
+from genesis.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="functions are compiled where there is llvmlite")
+
+
+@pytest.fixture
+def gpu():
+    with using(Emulated(2, memory=64 << 20)) as driver, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostWarning)
+        yield driver
+
+
+def steps_of(compiled):
+    """The steps of the graphs of a compiled function."""
+    return [entry.step for entry in compiled._recent]
+
+
+def is_graph(step):
+    return step.graphs == 1 and step._ready.graph is not None and not step.why
+
+
+class Network(nn.Module):
+    def __init__(self, p=0.2):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(6, 16), nn.LayerNorm(16), nn.Linear(16, 5)
+        self.dropout = nn.Dropout(p)
+
+    def forward(self, x):
+        return self.last(self.dropout(F.gelu(self.norm(self.first(x)))))
+
+
+def loss_of(model, x, target):
+    """A cross entropy whose classes are rows of ones and zeros."""
+    return -(model(x).log_softmax(1) * target).sum(1).mean()
+
+
+def training(place, kind, compiled, steps=10, clip=1.0, p=0.2):
+    """Losses and parameters of steps with a schedule, clipping and dropout; every fifth batch is shorter."""
+    genesis.manual_seed(0)
+    model = Network(p).to(place)
+    optimizer = kind(model.parameters())
+    schedule = genesis.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = loss_of(model, x, target)
+        loss.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        return loss
+
+    run, losses = genesis.compile(step) if compiled else step, []
+    for i in range(steps):
+        x, target = genesis.randn(8, 6), F.one_hot(genesis.randint(0, 5, (8,)), 5).float()
+        count = 5 if i % 5 == 4 else 8
+        losses.append(run(x[:count].to(place), target[:count].to(place)).item())
+        schedule.step()
+    return losses, [x.detach().cpu().numpy() for x in model.parameters()], run
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: genesis.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "Adam": lambda p: genesis.optim.Adam(p, lr=1e-2, amsgrad=True),
+    "AdamW": lambda p: genesis.optim.AdamW(p, lr=1e-2),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_ten_steps_are_those_of_the_cpu(name, gpu):
+    expected = training("cpu", OPTIMIZERS[name], False)
+    found = training("cuda", OPTIMIZERS[name], True)
+    np.testing.assert_allclose(found[0], expected[0], rtol=2e-5)
+    for x, y in zip(found[1], expected[1], strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-6)
+    long, short = (next(s for s in steps_of(found[2]) if s.takes[0].spec.shape[0] == n) for n in (8, 5))
+    assert is_graph(long) and short.why == ""  # the shorter one came twice: once as it is, once recorded
+
+
+def test_no_number_of_the_host_is_frozen(gpu):
+    """A learning rate that is set at every step, steps counted by Adam: the parameters move by as much as they should."""
+    w = nn.Parameter(genesis.ones(4, device="cuda"))
+    optimizer = genesis.optim.SGD([w], lr=1.0)
+
+    def step(x):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+
+    run, x, expected = genesis.compile(step), genesis.ones(4, device="cuda"), 1.0
+    for rate in (1.0, 0.5, 0.25, 2.0, 0.125):
+        optimizer.param_groups[0]["lr"] = rate
+        run(x)
+        expected -= rate
+        assert w.tolist() == [expected] * 4
+    assert is_graph(steps_of(run)[0])
+
+
+def test_no_random_number_is_frozen(gpu):
+    """Each call draws the numbers that eager calls would, and leaves the stream where they would."""
+    run = genesis.compile(
+        lambda x: F.dropout(x, 0.5) + genesis.rand(x.shape, device="cuda") + genesis.randn(x.shape, device="cuda")
+    )
+    x, ends = genesis.ones(1000), []
+    for place, function in (("cuda", run), ("cpu", None)):
+        genesis.manual_seed(3)
+        rows = []
+        for _ in range(4):
+            if function is None:
+                y = F.dropout(x, 0.5) + genesis.rand(1000) + genesis.randn(1000)
+            else:
+                y = function(x.to(place))
+            rows.append(y.cpu().numpy())
+        ends.append((rows, genesis.get_rng_state().tolist()))
+    assert all(np.array_equal(a, b) for a, b in zip(ends[0][0], ends[1][0], strict=True)) and ends[0][1] == ends[1][1]
+    assert not np.array_equal(ends[0][0][2], ends[0][0][3]) and is_graph(steps_of(run)[0])
+
+
+def test_one_launch_is_a_step(gpu):
+    """What a step asks of the driver from the third call on: nothing but copies in and out, and the graph."""
+    model = Network(0.1).to("cuda")
+    optimizer = genesis.optim.AdamW(model.parameters())
+
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = loss_of(model, x, target)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run, x, target = genesis.compile(step), genesis.randn(8, 6, device="cuda"), genesis.ones(8, 5, device="cuda")
+    for _ in range(4):
+        run(x, target)
+    before, allocated = dict(gpu.calls), cuda.memory_stats()["num_device_alloc"]
+    for _ in range(3):
+        run(x, target)
+    made = {name: count - before.get(name, 0) for name, count in gpu.calls.items() if count > before.get(name, 0)}
+    assert made["launch_graph"] == 3 and "launch" not in made and "stream_synchronize" not in made
+    assert made["copy_in"] == 3 and cuda.memory_stats()["num_device_alloc"] == allocated
+    assert made["copy"] == 3 * (2 + 1 + len(list(model.parameters())))  # two arguments, the loss, the gradients
+
+
+def test_a_graph_that_looks_at_what_it_computed(gpu):
+    """Python decides by a number of the step: both ways are graphs, and the right one is taken."""
+    w = nn.Parameter(genesis.ones(3, device="cuda"))
+
+    def step(x):
+        loss = (w * x).sum()
+        if loss > 5:
+            return loss * 2
+        return loss - 1
+
+    run = genesis.compile(step)
+    for value in (1.0, 2.0, 1.0, 3.0, 1.0, 2.0):
+        with genesis.no_grad():
+            total = 3 * value
+            assert run(genesis.full((3,), value, device="cuda")).item() == (total * 2 if total > 5 else total - 1)
+
+
+def test_scaled_losses_are_skipped_where_they_overflow(gpu):
+    ends = {}
+    for place, compiled in (("cpu", False), ("cuda", True)):
+        genesis.manual_seed(0)
+        model = nn.Linear(4, 3).to(place)
+        optimizer, scaler = (
+            genesis.optim.SGD(model.parameters(), lr=0.1),
+            genesis.amp.GradScaler(place, init_scale=2.0**10),
+        )
+
+        def step(x, model=model, optimizer=optimizer, scaler=scaler):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss
+
+        run = genesis.compile(step) if compiled else step
+        for i in range(6):
+            x = genesis.ones(2, 4) * (float("inf") if i == 3 else 1.0 + i)
+            run(x.to(place))
+        ends[place] = scaler.get_scale(), model.weight.detach().cpu().numpy()
+    assert ends["cuda"][0] == ends["cpu"][0] == 2.0**9
+    np.testing.assert_allclose(ends["cuda"][1], ends["cpu"][1], rtol=1e-6)
+
+
+def test_gradients_flow_through_a_compiled_model(gpu):
+    ends = {}
+    for place in ("cpu", "cuda"):
+        genesis.manual_seed(0)
+        model = Network(0.0).to(place)
+        run = genesis.compile(model) if place == "cuda" else model
+        optimizer = genesis.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = run(genesis.ones(3, 6).to(place)).square().mean()
+            loss.backward()
+            optimizer.step()
+        ends[place] = [x.detach().cpu().numpy() for x in model.parameters()]
+    for x, y in zip(ends["cuda"], ends["cpu"], strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_that_are_added_to(gpu):
+    """`.grad` tensors stay where they are and are written to by the graph; new ones are recorded anew."""
+    w = nn.Parameter(genesis.ones(3, device="cuda"))
+    run = genesis.compile(lambda x: (w * x).sum().backward())
+    for i in range(1, 6):
+        run(genesis.ones(3, device="cuda"))
+        assert w.grad.tolist() == [i] * 3
+    w.grad = genesis.zeros(3, device="cuda")
+    for i in range(1, 4):
+        run(genesis.ones(3, device="cuda"))
+        assert w.grad.tolist() == [i] * 3
+
+
+def test_results_are_memory_of_their_own(gpu):
+    run = genesis.compile(lambda x: (x * 2, (x + 1).t()))
+    every = [run(genesis.full((2, 3), float(i), device="cuda")) for i in range(5)]
+    assert [y.tolist() for y, _ in every] == [[[2.0 * i] * 3] * 2 for i in range(5)]
+    assert [y.tolist() for _, y in every] == [[[i + 1.0] * 2] * 3 for i in range(5)]
+
+
+def test_arguments_are_written_to(gpu):
+    def step(x, y):
+        x.mul_(2)
+        y[1:].copy_(x[:2])
+
+    run = genesis.compile(step)
+    for _ in range(4):
+        x, y = genesis.arange(3.0, device="cuda"), genesis.zeros(3, device="cuda")
+        run(x, y)
+        assert x.tolist() == [0, 2, 4] and y.tolist() == [0, 0, 2]
+
+
+def test_arguments_of_the_host_are_copied(gpu):
+    w = genesis.full((3,), 2.0, device="cuda")
+    run = genesis.compile(lambda x: x.to("cuda") * w)
+    for i in range(4):
+        assert run(genesis.full((3,), float(i))).tolist() == [2.0 * i] * 3
+
+
+def test_what_the_cpu_computes_is_no_graph(gpu):
+    run = genesis.compile(lambda x: (x + 1).digamma() * 2)
+    for _ in range(3):
+        np.testing.assert_allclose(
+            run(genesis.ones(3, device="cuda")).cpu().numpy(),
+            (genesis.full((3,), 2.0).digamma() * 2).numpy(),
+            rtol=1e-6,
+        )
+    (step,) = steps_of(run)
+    assert step.graphs == 0 and "the CPU has a part" in step.why and "digamma" in str(run.explain())
+
+
+def test_values_of_two_devices_are_not_compiled(gpu):
+    run = genesis.compile(lambda x, y: (x * 2, y * 3))
+    run(genesis.ones(2, device="cuda"), genesis.ones(2))
+    with pytest.warns(UserWarning, match="is not compiled, it runs as it is: .* is on cpu"):
+        a, b = run(genesis.ones(2, device="cuda"), genesis.ones(2))
+    assert a.tolist() == [2.0, 2.0] and b.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("dtype", [genesis.bfloat16, genesis.float16])
+def test_autocast(dtype, gpu):
+    model = Network(0.0).to("cuda")
+
+    def step(x):
+        with genesis.autocast("cuda", dtype):
+            y = model(x)
+        return y.float().square().mean()
+
+    run, x = genesis.compile(step), genesis.randn(4, 6, device="cuda")
+    expected = step(x).item()
+    for _ in range(4):
+        assert abs(run(x).item() / expected - 1) < 2e-2
+
+
+def test_other_streams_wait(gpu):
+    """Two calls on two streams use the same memory: the second waits for the first."""
+    w = genesis.ones(3, device="cuda")
+    run, side = genesis.compile(lambda x: (x * w + 1).sum()), cuda.Stream()
+    for i in range(6):
+        stream = side if i % 2 else cuda.default_stream()
+        with cuda.stream(stream):
+            side.wait_stream(cuda.default_stream())
+            cuda.default_stream().wait_stream(side)
+            assert run(genesis.full((3,), float(i), device="cuda")).item() == 3 * (i + 1)
+
+
+def test_the_memory_of_a_step_is_given_back(gpu):
+    before = cuda.memory_allocated()
+    run = genesis.compile(lambda x: ((x * 2).sum(1) + 1).square().sum())
+    for _ in range(4):
+        run(genesis.ones(64, 64, device="cuda"))
+    assert cuda.memory_allocated() > before
+    del run
+    import gc
+
+    gc.collect()
+    assert cuda.memory_allocated() == before
+
+
+def test_explain(gpu):
+    run = genesis.compile(lambda x: (x @ x).relu() + 1)
+    for _ in range(3):
+        run(genesis.ones(4, 4, device="cuda"))
+    text = str(run.explain())
+    assert "one graph" in text and "call" in text and "matmul" in text and "kernel" in text
+    (told,) = run.explain().steps[0]
+    assert told.launches == 2 and told.moved == (64 + 64) + (64 + 64) and told.flops == 2 * 4**3
+
+
+# ---- kernels of steps
+
+
+@pytest.fixture
+def step(gpu):
+    """A step with a dropout, a norm, a clipped gradient and Adam."""
+    return max(steps_of(training("cuda", OPTIMIZERS["AdamW"], True, steps=3)[2]), key=lambda s: len(s.phases))
+
+
+def kernels_of(step):
+    return [stage.kernel.kernel for phase in step.phases for stage in phase.stages]
+
+
+def test_numbers_of_the_host_are_read_from_memory(step):
+    held = [kernel for kernel in kernels_of(step) if getattr(kernel, "held", None)]
+    assert held and all(["fp64" not in [k for k in kernel.signature if k[0] != "*"] for kernel in held])
+    assert all(["*fp64" in kernel.signature for kernel in held]) and "tl.load(p" in held[0].source
+    (draw,) = [kernel for kernel in kernels_of(step) if not hasattr(kernel, "held")]
+    assert "key, first = tl.load(position), tl.load(position + 1)" in draw.source
+
+
+@pytest.mark.slow
+def test_kernels_of_a_step_compile_for_hopper(step):
+    pytest.importorskip("triton")
+    from genesis.cuda.launch import triton
+
+    known = set()
+    for kernel in kernels_of(step):
+        aligned = tuple([i for i, letter in enumerate(kernel.letters) if letter == "Q"])
+        if kernel.source not in known:
+            made = triton.compiled(kernel.source, kernel.signature, aligned, kernel.warps, fused=kernel.fused)
+            told = triton.text_of(made)
+            assert made.image[:4] == b"\x7fELF" and "STACK:0" in told and "LDL" not in told
+        known.add(kernel.source)
+    assert len(known) > 5
+
+
+@pytest.mark.slow
+def test_kernels_of_steps_run_by_tritons_interpreter(gpu, monkeypatch):
+    pytest.importorskip("triton")
+    expected = training("cuda", OPTIMIZERS["AdamW"], True, steps=4)
+    monkeypatch.setenv("GENESIS_CUDA_KERNELS", "triton")
+    found = training("cuda", OPTIMIZERS["AdamW"], True, steps=4)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    for x, y in zip(found[1], expected[1], strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
