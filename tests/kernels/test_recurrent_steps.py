@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 import genesis
+from genesis.kernels.cpu import recurrent
+from genesis.kernels.llvm import loops
+from genesis.kernels.native import pace, runtime
 
 
 def test_the_tables_of_steps_are_made_once_for_arrays_of_the_same_sizes(monkeypatch):
-    from genesis.kernels.cpu import recurrent
-    from genesis.kernels.llvm import loops
-
     if not loops.available():
         pytest.skip("no llvmlite")
     made, table = [], recurrent._Phases
     monkeypatch.setattr(recurrent, "_Phases", lambda *given: (made.append(given), table(*given))[1])
-    recurrent._free_tables.cache_clear()
+    recurrent._tables.cache_clear()
     layer, found = genesis.nn.LSTM(3, 5), []
     for x in (genesis.ones(6, 2, 3), genesis.ones(6, 2, 3), genesis.ones(7, 2, 3)):
         layer.zero_grad()
@@ -32,3 +32,31 @@ def test_states_of_layers_are_stacked_by_one_view():
     out.sum().backward()
     assert x.grad.tolist() == [[3] * 3] * 2
     assert genesis.stack([genesis.zeros(0), genesis.zeros(0)]).shape == (2, 0)
+
+
+@pytest.mark.skipif(not loops.available(), reason="no llvmlite")
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_steps_are_run_by_as_many_threads_as_are_faster(kind, monkeypatch):
+    """By one and by two in turn to begin with; results have the same bits."""
+    seen, run = [], runtime.run
+    monkeypatch.setattr(runtime, "run", lambda table, threads=None: (seen.append(threads), run(table, threads))[1])
+    recurrent._tables.cache_clear()
+    layer, x, before = getattr(genesis.nn, kind)(8, 256), genesis.randn(5, 1, 8), genesis.get_num_threads()
+
+    def results():
+        layer.zero_grad()
+        y = layer(x)[0]
+        y.sum().backward()
+        return [y.detach(), *[p.grad for p in layer.parameters()]]
+
+    try:
+        genesis.set_num_threads(1)
+        expected = results()
+        assert set(seen) == {1}
+        genesis.set_num_threads(2)
+        seen.clear()
+        for _ in range(2 * pace.BLOCK + 1):
+            assert all(map(genesis.equal, results(), expected))
+    finally:
+        genesis.set_num_threads(before)
+    assert seen[: 4 * pace.BLOCK] == [1] * (2 * pace.BLOCK) + [2] * (2 * pace.BLOCK)  # forward and backward

@@ -11,6 +11,6 @@
 `plan`      where values lie in memory; `copies` has the kernels that bring them where they have to be at the end
 `compiled`  a planned program as plain data
 `code`      its kernels as one piece of code, and what a call begins with
-`runner`    running it; `layouts`: arrays as specs say; `pace`: by how many threads
+`runner`    running it; `layouts`: arrays as specs say
 `step`      the whole program as one call; `cache` keeps steps on disk
 """

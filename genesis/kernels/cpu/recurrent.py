@@ -7,6 +7,8 @@ Threads divide the sequences of a batch; where these are few, the hidden units o
 from __future__ import annotations
 
 import functools
+import math
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import native
 from genesis.kernels.native import runtime
+from genesis.kernels.native.pace import Pace
 
 if TYPE_CHECKING:
     from genesis.kernels.cpu import recurrent_code as code
@@ -163,14 +166,21 @@ class Layer:
         """
         parts, shares = self._parts(columns)
         steps = self.counts.tobytes(), self.offsets.tobytes(), reverse
-        free = _free_tables(functions, len(arrays), *steps, self.size, self.width, self.batch, parts, shares)
+        free, pace = _tables(functions, len(arrays), *steps, self.size, self.width, self.batch, parts, shares)
         try:
             phases = free.pop()  # no other run has it now
         except IndexError:
             sizes = self.size, self.width, self.batch, parts, shares
             phases = _Phases(functions, self.counts, self.offsets, reverse, len(arrays), sizes)
         phases.words[: len(arrays)] = [memory.address(a) for a in arrays]
-        runtime.run(phases.table)
+        threads = pace.of(parts * shares)
+        pace.left -= 1
+        if pace.left >= 0:
+            runtime.run(phases.table, threads)
+        else:
+            begun = time.perf_counter()
+            runtime.run(phases.table, threads)
+            pace.took(time.perf_counter() - begun)
         free.append(phases)
 
     def _parts(self, columns: int) -> tuple[int, int]:
@@ -203,9 +213,12 @@ class _Phases:
 
 
 @functools.lru_cache(maxsize=128)
-def _free_tables(*key: Any) -> list[_Phases]:
-    """Those that no run has, to take one from and to give it back."""
-    return []
+def _tables(*key: Any) -> tuple[list[_Phases], Pace]:
+    """Those that no run has, to take one from and to give it back; and how many threads pay: where all wait for each
+    other after every step that is never certain.
+    """
+    shares = key[-1]
+    return [], Pace(math.inf) if shares > 1 else Pace()
 
 
 def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:

@@ -3,6 +3,7 @@
 `code`     the functions ``run`` and ``worker``, as LLVM code
 `chunked`  calls of one function as chunks, with memory of their own
 `runtime`  tables of phases, the workers, and running a table from Python
+`pace`     by how many threads short work is done
 """
 
 from genesis.base.late import late_modules

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import genesis
-from genesis.jit.lowering import pace
-from genesis.jit.lowering.pace import Pace
 from genesis.kernels.llvm import loops
+from genesis.kernels.native import pace
+from genesis.kernels.native.pace import Pace
 
 WORKERS, ONE = (7, 8, 2), (7, 8, 1)
 

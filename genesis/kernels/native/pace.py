@@ -1,7 +1,7 @@
-"""Whether a short step is run by several threads: that is measured, some calls in one way and some in the other.
+"""Whether short work is done by several threads: that is measured, some calls in one way and some in the other.
 
 To wake a worker takes as long as tens of thousands of numbers, and one that the system takes off its processor in the
-middle of a chunk is waited for. What is faster so depends on the step, on the machine, and on what else it does; and no
+middle of a chunk is waited for. What is faster so depends on the work, on the machine, and on what else it does; and no
 result does, for the bits are the same for any number of threads.
 """
 
@@ -23,12 +23,13 @@ class Pace:
     Attributes:
         alone: by one thread
         left: calls until it is measured again
+        long: seconds of a call from which threads are taken to pay
     """
 
-    __slots__ = ("alone", "left", "spent", "threads", "tried")
+    __slots__ = ("alone", "left", "long", "spent", "threads", "tried")
 
-    def __init__(self) -> None:
-        self.threads = 0
+    def __init__(self, long: float = LONG) -> None:
+        self.threads, self.long = 0, long
         self.begin(1)
 
     def begin(self, threads: int) -> None:
@@ -38,11 +39,15 @@ class Pace:
 
     def entry(self, workers: Entry) -> Entry:
         """What runs the table of the next call."""
-        if workers[2] != self.threads:
-            self.begin(workers[2])
+        return (*workers[:2], self.of(workers[2]))
+
+    def of(self, threads: int) -> int:
+        """By how many threads the next call is run, if there are so many."""
+        if threads != self.threads:
+            self.begin(threads)
         if self.left <= 0:
             self.alone = self.tried < BLOCK
-        return (*workers[:2], 1) if self.alone else workers
+        return 1 if self.alone else threads
 
     def timed(self, enter: Callable[[int], int], at: int) -> int:
         """A call that is measured: what ``enter`` gives."""
@@ -56,7 +61,7 @@ class Pace:
         if self.tried % BLOCK >= UNUSED:
             self.spent[self.alone] += seconds
         self.tried += 1
-        if seconds > LONG:
+        if seconds > self.long:
             self.begin(self.threads)
             self.alone, self.left = False, LATER
         elif self.tried == 2 * BLOCK:
