@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -47,6 +48,7 @@ def memory_order(strides: Sequence[int]) -> list[int]:
     return sorted(range(len(strides)), key=lambda d: -abs(strides[d]))
 
 
+@functools.lru_cache(maxsize=4096)
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements of memory in row-major order."""
     strides, step = [], 1

@@ -59,7 +59,7 @@ class device:  # noqa: N801, PyTorch's name
         raise AttributeError("device is immutable")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, device) and self.type == other.type and self.index == other.index
+        return other is self or (isinstance(other, device) and self.type == other.type and self.index == other.index)
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))

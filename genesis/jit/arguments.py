@@ -15,7 +15,7 @@ are the same grammar in JSON; there a variable is its number.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
@@ -50,6 +50,7 @@ class Stream:
 
 
 _PLAIN = (bool, int, float, complex, str, type(None), EllipsisType, dtypes.dtype, device)
+SIMPLE = frozenset({Stream, *_PLAIN})  # classes of arguments that hold no variables: most are of these
 
 
 def refused(value: Any) -> Any:
@@ -58,28 +59,39 @@ def refused(value: Any) -> Any:
     if kind is Var or kind is Stream or kind in _PLAIN or isinstance(value, np.dtype):
         return None
     if kind is tuple or kind is list:
-        return next((inner for item in value if (inner := refused(item)) is not None), None)
+        for item in value:
+            if type(item) not in SIMPLE and (inner := refused(item)) is not None:
+                return inner
+        return None
     if kind is slice and all([type(bound) in (int, type(None)) for bound in (value.start, value.stop, value.step)]):
         return None
     return (value,)
 
 
-def variables(value: Any) -> Iterator[Var]:
+def variables(value: Any) -> list[Var]:
     """The variables in an argument."""
-    if isinstance(value, Var):
-        yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from variables(item)
+    out: list[Var] = []
+    _collect((value,), out)
+    return out
+
+
+def _collect(values: Any, out: list[Var]) -> None:
+    for value in values:
+        kind = value.__class__
+        if kind is tuple or kind is list:
+            _collect(value, out)
+        elif kind not in SIMPLE and isinstance(value, Var):
+            out.append(value)
 
 
 def renamed(value: Any, f: Callable[[Var], Any]) -> Any:
     """An argument with other things in place of its variables."""
-    if isinstance(value, Var):
-        return f(value)
-    if isinstance(value, tuple):
-        return tuple([renamed(v, f) for v in value])
-    return [renamed(v, f) for v in value] if isinstance(value, list) else value
+    kind = value.__class__
+    if kind is tuple:
+        return tuple([v if v.__class__ in SIMPLE else renamed(v, f) for v in value])
+    if kind is list:
+        return [v if v.__class__ in SIMPLE else renamed(v, f) for v in value]
+    return f(value) if isinstance(value, Var) else value
 
 
 def shown(value: Any, name_of: Callable[[Var], str]) -> str:

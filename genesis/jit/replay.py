@@ -299,7 +299,7 @@ class Plan:
         return run, unpacked, fetch, outs[0] if len(outs) == 1 else outs, tuple([self.slots[v] for v in ended])
 
     def _fetch(self, op: Op, call: Call) -> Callable[[list[Any]], tuple[Any, ...]]:
-        inside = [not isinstance(a, Var) and next(variables(a), None) is not None for a in call.args]
+        inside = [not isinstance(a, Var) and bool(variables(a)) for a in call.args]
         fused = op.kind.fused
         if not any(inside) and all(
             [fused or takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]

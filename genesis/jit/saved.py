@@ -7,20 +7,25 @@ and ``captured/0``, ``captured/1``, ... with the bytes of the captured tensors. 
 from __future__ import annotations
 
 import json
-import zipfile
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genesis.base.errors import GraphError, message
+from genesis.base.late import Late
 from genesis.base.pytree import LEAF, TreeDef
 from genesis.core.graph.generator import Generator, default_generator
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var, from_plain, refused, to_plain
 from genesis.jit.binding import Graph, bound
 from genesis.jit.stored import archive_at, array_of, bytes_of, parts_of, program_of
+
+if TYPE_CHECKING:
+    import zipfile
+else:
+    zipfile = Late("zipfile")
 
 FORMAT = "genesis graph 1"
 CONTAINERS: dict[str, type[Any]] = {"tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict}

@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +21,15 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.device import device
 from genesis.base.errors import GraphError, message
+from genesis.base.late import Late
 from genesis.core.graph.site import Site
 from genesis.jit.arguments import Var, from_plain, to_plain
 from genesis.jit.program import Alias, Call, Leaf, Program, Write
+
+if TYPE_CHECKING:
+    import zipfile
+else:
+    zipfile = Late("zipfile")
 
 FORMAT = "genesis program 1"
 

@@ -27,7 +27,7 @@ from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable, HostNumber, tracer
 from genesis.core.layers.stored import check_moved
-from genesis.jit.arguments import Stream, Var, refused
+from genesis.jit.arguments import SIMPLE, Stream, Var, refused
 from genesis.jit.binding import Graph
 from genesis.jit.gradients import Gradients
 from genesis.jit.guards import Guards
@@ -303,6 +303,11 @@ class Tracer:
 
     def var(self, value: Any) -> Any:
         """Anything that an op is called with, with variables for tensors, arrays and numbers of the host."""
+        kind = value.__class__
+        if kind in SIMPLE:
+            return value
+        if kind is tuple:
+            return tuple([self.var(v) for v in value])
         if isinstance(value, HostNumber):
             return self._taken(value)
         if isinstance(value, Tensor):

@@ -37,8 +37,10 @@ from genesis.cuda.steps.executable import Executable
 from genesis.cuda.steps.held import Draw
 from genesis.cuda.steps.regions import Lowered, copy_launch
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.compiled import Where
+from genesis.jit.lowering.layouts import dense
 from genesis.jit.lowering.phases import Phase
-from genesis.jit.lowering.plan import Where, dense, planned
+from genesis.jit.lowering.plan import planned
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Program, op_of
 from genesis.jit.replay import Plan as Replay

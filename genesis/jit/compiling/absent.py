@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.arrays.spec import strides_of
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.plan import dense
+from genesis.jit.lowering.layouts import dense
 from genesis.jit.passes import dead_code
 from genesis.jit.passes.common import replaced
 from genesis.jit.program import Call, Program

@@ -11,7 +11,6 @@ import gc
 import itertools
 import os
 import sys
-import sysconfig
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, ValuesView
 from types import CodeType, FrameType, ModuleType
@@ -56,7 +55,7 @@ class Stopped(BaseException):
     """Raised into a function that is being traced, before it has an effect."""
 
 
-_STDLIB, _NUMPY = sysconfig.get_path("stdlib"), os.path.dirname(np.__file__)
+_STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError
+from genesis.base.late import Late
 from genesis.jit.compiling.segments import Segments
 from genesis.jit.guards import CapturedAsTheyWere, Modes, Unchanged
-from genesis.jit.lowering.explain import Explanation
 from genesis.jit.lowering.step import Step
 from genesis.jit.numbers import Decision
 from genesis.jit.replay import _incoming, _numbers, checked
+
+if TYPE_CHECKING:
+    import html
+
+    from genesis.jit.lowering.explain import Explanation
+else:
+    html = Late("html")
 
 MOST = 6  # names of what a guard looks at
 
@@ -44,13 +49,14 @@ class Told(str):
 
     def save(self, path: Any) -> None:
         """Write tables and pictures to an HTML file."""
-        name = escape(self.partition(":")[0])
+        name = html.escape(self.partition(":")[0])
         head = f"<!doctype html><meta charset=utf-8><title>{name}, compiled</title>"
-        Path(path).write_text(head + self._repr_html_(), encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(head + self._repr_html_())
 
     def _repr_html_(self) -> str:
         pictures = "".join([each._repr_html_() for steps in self.steps for each in steps])
-        return f"<pre>{escape(self.partition('graph 0')[0].rstrip())}</pre>{pictures}"
+        return f"<pre>{html.escape(self.partition('graph 0')[0].rstrip())}</pre>{pictures}"
 
 
 def _steps(entry: Any, call: tuple[Any, Any] | None) -> Iterator[Explanation]:

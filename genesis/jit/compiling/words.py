@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import os
 import sys
-import sysconfig
 from collections import deque
 from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -219,5 +219,5 @@ def _file_of(kind: type) -> str:
 def _is_foreign(name: str) -> bool:
     """Whether a file is of Python, or of a package that is installed; those in C have none."""
     return not name or (
-        not LIBRARY[name] and ("site-packages" in name or name.startswith(sysconfig.get_path("stdlib")))
+        not LIBRARY[name] and ("site-packages" in name or name.startswith(os.path.dirname(os.__file__)))
     )

@@ -9,8 +9,12 @@
 `regions`   which calls run together
 `rounds`    programs that go over a batch, computed for some of its elements at a time; `batches`: how it goes through ops
 `plan`      where values lie in memory; `copies` has the kernels that bring them where they have to be at the end
-`compiled`  a planned program as plain data
+`compiled`  a planned program as plain data; `tables` makes it
 `code`      its kernels as one piece of code, and what a call begins with
 `runner`    running it; `layouts`: arrays as specs say
 `step`      the whole program as one call; `cache` keeps steps on disk
 """
+
+from genesis.base.late import late_modules
+
+late_modules(__name__, "regions plan tables explain halves pairs")  # a step that is kept on disk needs none of these

@@ -14,21 +14,21 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import genesis
+from genesis.base.dtypes import as_np
 from genesis.jit import stored
 from genesis.jit.binding import Graph
-from genesis.jit.lowering import halves
-from genesis.jit.lowering.compiled import Compiled, Host, Row
-from genesis.jit.lowering.plan import Where
+from genesis.jit.lowering import pairs
+from genesis.jit.lowering.compiled import Compiled, Host, Row, Where
 from genesis.jit.lowering.step import Step, device_of, step_of
 from genesis.jit.passes import optimized
 from genesis.jit.program import Program
 from genesis.kernels.llvm import loops, native, objects
 
 _DECIDE = "arrays", "base", "core", "jit", "kernels", "ops"  # rooms: a program is traced already, with all of its steps
+BF16 = as_np("bfloat16")
 _KINDS = ("arena", "outside", "result", "number", "constant", "host", "flag", "stream")
 
 
@@ -44,7 +44,7 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     if not loops.available() or objects.folder() is None or device_of(graph.program) is not None:
         graph = optimized(graph)
         return graph, step_of(graph.program)
-    how = halves.multiplied(graph.program)
+    how = _multiplied(graph.program)
     name = objects.name_of("step", graph.program.digest, version(), how, *native.target(), suffix=objects.STEP)
     kept = _load(name, graph)
     if kept is not None:
@@ -56,12 +56,18 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     return after, step
 
 
+def _multiplied(program: Program) -> str:
+    """In which way products of bfloat16 numbers are computed; empty where there are none."""
+    short = any([v.spec.dtype == BF16 for call in program.calls for v in call.inputs])
+    return "" if not short else "in pairs" if pairs.available(loops.width() // 4) else "in float32"
+
+
 @functools.cache
 def version() -> str:
     """A digest of what the files of this package are that decide how a program is computed: when they were changed, and
     how long they are.
     """
-    folder = Path(genesis.__file__).parent
+    folder = os.path.dirname(genesis.__file__)
     files = [file for room in _DECIDE for file in _files(os.path.join(folder, room))]
     seen = [(path, status.st_mtime_ns, status.st_size) for path, status in files]
     return objects.name_of(repr(sorted(seen)))

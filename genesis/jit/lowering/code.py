@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from genesis.jit.lowering.phases import Phase
+if TYPE_CHECKING:
+    from genesis.jit.lowering.phases import Phase
 
 _SYMBOL = re.compile(r"@([-\w.$]+|\"[^\"]*\")")
 _GROUP = re.compile(r"#(\d+)")

@@ -11,10 +11,10 @@ from genesis.base.text import Printed, Table, page
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import pictures
 from genesis.jit.lowering.compiled import title_of
-from genesis.jit.lowering.layouts import copy_as
+from genesis.jit.lowering.layouts import copy_as, size_of
 from genesis.jit.lowering.listing import axes_of, listing
 from genesis.jit.lowering.phases import Kernel, Phase, Stage, in_order
-from genesis.jit.lowering.plan import Plan, size_of
+from genesis.jit.lowering.plan import Plan
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 from genesis.kernels.llvm import native

@@ -19,7 +19,7 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.graph.site import Site
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import pairs
-from genesis.jit.lowering.plan import dense
+from genesis.jit.lowering.layouts import dense
 from genesis.jit.lowering.products import BF16, OPS
 from genesis.jit.program import Call, Program, inferred
 from genesis.kernels.llvm import loops
@@ -31,12 +31,6 @@ def widened(program: Program) -> Program:
     for call in program.calls:
         widening.add(call)
     return program.with_calls(_used(widening.calls, program)) if widening.changed else program
-
-
-def multiplied(program: Program) -> str:
-    """In which way products of bfloat16 numbers are computed; empty where there are none."""
-    short = any([v.spec.dtype == BF16 for call in program.calls for v in call.inputs])
-    return "" if not short else "in pairs" if pairs.available(loops.width() // 4) else "in float32"
 
 
 def in_float32(call: Call) -> list[Call]:

@@ -1,4 +1,4 @@
-"""Arrays laid out as specs say."""
+"""Arrays laid out as specs say, and specs whose arrays have no gaps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, memory_order, strides_of
-from genesis.jit.lowering.plan import LINE, is_dense
 from genesis.kernels.cpu import memory
 
 Array = np.ndarray[Any, Any]
+LINE = 64  # bytes: where arrays of a step begin
 _NOWHERE = -(1 << 62)  # the end of an array without elements: it overlaps nothing
 
 
@@ -67,3 +67,44 @@ def share(a: Array, b: Array) -> bool:
         return np.shares_memory(a, b, max_work=1 << 16)
     except np.exceptions.TooHardError:
         return True
+
+
+# ---- of specs
+
+
+def size_of(spec: Spec) -> int:
+    """Bytes of an array."""
+    return math.prod(spec.shape) * spec.dtype.itemsize
+
+
+def same_layout(a: Spec, b: Spec) -> bool:
+    """Whether an element is at the same offset in both, and they have no gaps."""
+    if (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    if 0 in a.shape:
+        return True
+    same = [n == 1 or s == t for n, s, t in zip(a.shape, strides_of(a), strides_of(b), strict=True)]
+    return all(same) and is_dense(a)
+
+
+def is_dense(spec: Spec) -> bool:
+    """Whether an array has no gaps, and begins with its first element."""
+    strides = strides_of(spec)
+    step = 1
+    for d in reversed(memory_order(strides)):
+        if spec.shape[d] > 1:
+            if strides[d] != step:
+                return False
+            step *= spec.shape[d]
+    return True
+
+
+def dense(spec: Spec) -> Spec:
+    """The same array without gaps, with its dimensions in the same order."""
+    if is_dense(spec):
+        return spec
+    strides, step = [0] * len(spec.shape), 1
+    for d in reversed(memory_order(strides_of(spec))):
+        strides[d] = step
+        step *= max(spec.shape[d], 1)
+    return Spec(spec.shape, spec.dtype, spec.device, tuple(strides))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from genesis.jit.lowering.plan import Plan, size_of
+from genesis.jit.lowering.layouts import size_of
+from genesis.jit.lowering.plan import Plan
 from genesis.jit.program import Program
 
 WIDTH, HEIGHT = 720, 160

@@ -19,29 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from genesis.arrays.spec import Spec, memory_order, strides_of
+from genesis.arrays.spec import strides_of
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.copies import copy_kernel
+from genesis.jit.lowering.layouts import LINE, dense, same_layout, size_of
 from genesis.jit.lowering.parts import StreamState
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.program import Program
 from genesis.jit.storage import Region
-
-LINE = 64  # bytes: where values of the arena begin
-
-
-class Where(NamedTuple):
-    """A piece of memory: its kind, and the offset in the arena in bytes or which one it is, and where in that in bytes."""
-
-    kind: str
-    index: int
-    offset: int = 0
-
-    def moved(self, step: int) -> Where:
-        """So many bytes further."""
-        if self.kind == "arena":
-            return Where(self.kind, self.index + step)
-        return Where(self.kind, self.index, self.offset + step)
 
 
 class Life(NamedTuple):
@@ -272,41 +258,3 @@ def packed(blocks: Iterable[Block]) -> tuple[dict[Var, int], int]:
             lying.append((at, at + size, first, last))
             lying.sort()
     return offsets, max([after for _, after, _, _ in lying], default=0)
-
-
-def size_of(spec: Spec) -> int:
-    """Bytes of an array."""
-    return math.prod(spec.shape) * spec.dtype.itemsize
-
-
-def same_layout(a: Spec, b: Spec) -> bool:
-    """Whether an element is at the same offset in both, and they have no gaps."""
-    if (a.shape, a.dtype) != (b.shape, b.dtype):
-        return False
-    if 0 in a.shape:
-        return True
-    same = [n == 1 or s == t for n, s, t in zip(a.shape, strides_of(a), strides_of(b), strict=True)]
-    return all(same) and is_dense(a)
-
-
-def is_dense(spec: Spec) -> bool:
-    """Whether an array has no gaps, and begins with its first element."""
-    strides = strides_of(spec)
-    step = 1
-    for d in reversed(memory_order(strides)):
-        if spec.shape[d] > 1:
-            if strides[d] != step:
-                return False
-            step *= spec.shape[d]
-    return True
-
-
-def dense(spec: Spec) -> Spec:
-    """The same array without gaps, with its dimensions in the same order."""
-    if is_dense(spec):
-        return spec
-    strides, step = [0] * len(spec.shape), 1
-    for d in reversed(memory_order(strides_of(spec))):
-        strides[d] = step
-        step *= max(spec.shape[d], 1)
-    return Spec(spec.shape, spec.dtype, spec.device, tuple(strides))

@@ -18,9 +18,8 @@ from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.switches import PHASES
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
-from genesis.jit.lowering.compiled import Compiled, Host, title_of
+from genesis.jit.lowering.compiled import Compiled, Host, Where, title_of
 from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_out, maker, share
-from genesis.jit.lowering.plan import Where
 from genesis.jit.replay import Plan as Replay
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import native

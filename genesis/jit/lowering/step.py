@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,18 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import regions
-from genesis.jit.lowering.compiled import Compiled, compiled
-from genesis.jit.lowering.phases import Phase
-from genesis.jit.lowering.plan import Plan, dense, planned
+from genesis.jit.lowering import plan as planning
+from genesis.jit.lowering import regions, tables
+from genesis.jit.lowering.compiled import Compiled
+from genesis.jit.lowering.layouts import dense
 from genesis.jit.lowering.runner import Runner
 from genesis.jit.program import Program, Write
 from genesis.jit.replay import Plan as Replay
 from genesis.kernels.llvm import loops
+
+if TYPE_CHECKING:
+    from genesis.jit.lowering.phases import Phase
+    from genesis.jit.lowering.plan import Plan
 
 Array = np.ndarray[Any, Any]
 
@@ -103,7 +107,7 @@ class Step:
     def plan(self) -> Plan:
         """The phases, and where their values lie."""
         phases = self._phases or regions.phases(self.program)
-        return planned(self.program, phases, self.takes, self.returns, self.targets)
+        return planning.planned(self.program, phases, self.takes, self.returns, self.targets)
 
     def explain(
         self, arrays: Sequence[Array] | None = None, numbers: Sequence[float] = (), starts: Sequence[Any] = ()
@@ -118,7 +122,7 @@ class Step:
 
     def _compiled(self) -> Compiled:
         returns = [dense(v.spec) for v in self.returns]
-        return compiled(self.program, self.plan, self.takes, returns, set(self.targets.values()))
+        return tables.compiled(self.program, self.plan, self.takes, returns, set(self.targets.values()))
 
     def _target(self, w: Write) -> Var | None:
         """The variable whose array a write goes into; None if it is the caller's."""

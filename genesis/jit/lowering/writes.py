@@ -14,10 +14,10 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering import ranges
 from genesis.jit.lowering.emit_llvm import emitted
 from genesis.jit.lowering.emit_python import interpreted
+from genesis.jit.lowering.layouts import same_layout, size_of
 from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store, Value
 from genesis.jit.lowering.parts import BOOL, I64, Memory, Read, Unknown
 from genesis.jit.lowering.phases import Kernel, Stage
-from genesis.jit.lowering.plan import same_layout, size_of
 from genesis.jit.program import Call
 from genesis.kernels.llvm import loops
 

@@ -10,9 +10,8 @@ import numpy as np
 from genesis.arrays.spec import contiguous_strides, strides_of
 from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.layouts import copy_as
+from genesis.jit.lowering.layouts import copy_as, size_of
 from genesis.jit.lowering.phases import Kernel, Phase, Stage
-from genesis.jit.lowering.plan import size_of
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 from genesis.jit.storage import Region

@@ -13,7 +13,7 @@ from by_elements import Stepped, phases
 import genesis
 from genesis import jit
 from genesis.cli import main
-from genesis.jit.lowering import cache, regions, step
+from genesis.jit.lowering import cache, plan, regions
 from genesis.kernels.llvm import loops, native, objects
 from genesis.testing import fuzz_traces
 
@@ -41,7 +41,7 @@ def uses(monkeypatch):
 
         monkeypatch.setattr(module, name, outer)
 
-    counted(step, "planned", "planned")
+    counted(plan, "planned", "planned")
     counted(native, "_compiled", "compiled")
     return counts
 
@@ -138,9 +138,9 @@ def test_another_process(folder):
     source = """
 import genesis
 from genesis import jit
-from genesis.jit.lowering import cache, step
+from genesis.jit.lowering import cache, plan
 if {second}:
-    step.planned = None
+    plan.planned = None
 w = genesis.tensor([1.0, 2.0])
 graph = jit.trace(lambda x: (x * w + w).exp(), genesis.ones(2))
 graph, compiled = cache.lowered(graph)
@@ -155,3 +155,23 @@ print(compiled.run([genesis.ones(2).numpy(), *[t.numpy() for t in graph.binding.
     assert [run.returncode for run in seen] == [0, 0], seen[1].stderr
     assert seen[0].stdout == seen[1].stdout
     assert np.allclose(eval(seen[0].stdout), np.exp([2.0, 4.0]))
+
+
+SCRIPT = """
+import sys
+import genesis
+compiled = genesis.compile(lambda x: (x * 2).sum())
+compiled(genesis.ones(3)), compiled(genesis.ones(3))
+late = [name for name in ("regions", "plan", "tables", "halves", "explain") if type(sys.modules["genesis.jit.lowering." + name]).__name__ == "LateModule"]
+print(late, "genesis.jit.lowering.emit_llvm" in sys.modules)
+"""
+
+
+def test_a_step_out_of_a_file_imports_no_planner(tmp_path):
+    env = {**os.environ, "GENESIS_CACHE_DIR": str(tmp_path)}
+    first, second = [
+        subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert first == "['explain'] True\n"
+    assert second == "['regions', 'plan', 'tables', 'halves', 'explain'] False\n"
