@@ -149,6 +149,23 @@ def measured(threads: int, rounds: int) -> None:
         print(ours._row(f"{title}, threads: {threads}", a, b, BARS[key]), flush=True)
 
 
+def least(cores: int) -> str:
+    """How long the products of the GPT's step alone take at the rate at which cores multiply and add, and nothing else."""
+    import gpt
+
+    from genesis.kernels.llvm import rates
+
+    tokens, layer = gpt.BATCH * gpt.LENGTH, 12 * gpt.WIDTH**2
+    dense = 6 * tokens * (gpt.LAYERS * layer + gpt.WIDTH * gpt.TOKENS)  # twice for forward, four times for backward
+    attention = 6 * gpt.LAYERS * tokens * gpt.LENGTH * gpt.WIDTH  # of what comes before, half of all
+    peak = rates.rate("float32", 100_000, 30)
+    times = " and ".join(f"{(dense + attention) / (peak * 1e6 * n):.0f} ms with {n}" for n in range(1, cores + 1))
+    return (
+        f"The products of the GPT's step alone are {(dense + attention) / 1e9:.1f} GFLOP: {times} of the cores measured, "
+        f"of which each multiplies and adds at most {peak:.0f} GFLOP/s in float32 (`benchmarks/peaks.py`)."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
@@ -172,13 +189,13 @@ def main() -> None:
         "| --- | ---: | ---: | ---: | ---: | --- |",
         *rows,
     ]
-    print("\n".join(table))
+    print("\n".join([*table, "", least(2)]))
     if options.write:
         from page import write_section
 
         head = "`python benchmarks/with_jax.py --write`: steps of training from the same weights; "
         head += f"medians of {options.rounds} rounds in turn, time of the processors with one thread, of the clock with two."
-        write_section("Compiled steps beside JAX", head + "\n\n" + "\n".join(table))
+        write_section("Compiled steps beside JAX", "\n\n".join([head, "\n".join(table), least(2)]))
 
 
 _BOUND = """
