@@ -11,6 +11,7 @@
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
 `pooling`     the largest of windows, fused
 `optim`       optimizer steps
+`adding`      sums of rows at places; `distance` distances of all pairs of rows, fused
 `memory`      memory of large arrays, used again
 `compiled`    elementwise functions as loops of machine code (`genesis.kernels.llvm`)
 `rows`        softmax and normalisations, the same
@@ -19,10 +20,12 @@ Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is im
 """
 
 from genesis.kernels.cpu import activation as activation
+from genesis.kernels.cpu import adding as adding
 from genesis.kernels.cpu import attention as attention
 from genesis.kernels.cpu import channel_norm as channel_norm
 from genesis.kernels.cpu import compiled as compiled
 from genesis.kernels.cpu import convolution as convolution
+from genesis.kernels.cpu import distance as distance
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import gemm as gemm
 from genesis.kernels.cpu import loss as loss

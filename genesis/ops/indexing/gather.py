@@ -18,8 +18,10 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.call.writes import only_writes
 from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.indexing.index import add_at, check_index, index_by
+from genesis.ops.indexing.adding import add_at, positions_of
+from genesis.ops.indexing.index import check_index, index_by
 from genesis.ops.indexing.keys import as_index, in_range
 from genesis.ops.pointwise.choice import gate, where
 
@@ -67,7 +69,7 @@ _SMALL = 1 << 12  # numbers of an index that are kept for the next call
 
 @functools.lru_cache(maxsize=128)
 def _grid(shape: tuple[int, ...]) -> Any:
-    """For each dimension its places, as they broadcast with those of the others. Nobody writes to them."""
+    """for each dimension its places, as they broadcast with those of the others. Nobody writes to them."""
     ndim = len(shape)
     return tuple([np.arange(n).reshape([n if i == d else 1 for d in range(ndim)]) for i, n in enumerate(shape)])
 
@@ -262,14 +264,22 @@ def scatter_reduce(
     d, array = _along("scatter_reduce", input, dim, index)
     shape = tuple(input._array.shape)
     part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
-    hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, wrap(array))
+    hits: Any = None
+    if reduce == "mean" or not include_self:
+        hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, wrap(array))
     own = input if include_self else where(hits > 0, _neutral(reduce, input), input)
     if reduce in ("sum", "mean"):
         total = own + scatter_sum(part, shape, d, wrap(array))
+        if reduce == "sum":
+            return total
         count = hits + 1 if include_self else where(hits > 0, hits, 1)
         mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
-        return total if reduce == "sum" else where(hits > 0, mean, input)
+        return where(hits > 0, mean, input)
     combined = _scatter_slow if isinstance(array, np.ndarray) else _scatter_dense
+    if not ACTIVE and own._array.__class__ is part._array.__class__ is array.__class__ is np.ndarray:
+        combined = _scatter_now
+        if not (grad_mode.get() and (own.requires_grad or part.requires_grad)):
+            return _scatter_now(own, part, d, array, reduce)
     if reduce == "prod" or not (own.is_floating_point() and part.is_floating_point()):
         return combined(own, part, d, array, reduce)
     return _shared_evenly(combined(own.detach(), part.detach(), d, array, reduce), own, part, d, wrap(array))
@@ -323,6 +333,20 @@ def _shared_evenly(extremes: Tensor, own: Tensor, part: Tensor, d: int, index: T
     shares = gate(part / count.gather(d, index), theirs)
     mean = gate(own / count, mine) + scatter_sum(shares, shape, d, index)
     return where(extremes.isinf(), mean, extremes + (mean - mean.detach()))  # its rounding is taken off again
+
+
+_UFUNCS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def _scatter_now(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    """The same on arrays, where no history is kept."""
+    if own.dtype is not part.dtype or (grad_mode.get() and (own.requires_grad or part.requires_grad)):
+        return _scatter_slow(own, part, d, array, reduce)
+    out = own._array.copy()
+    positions = np.broadcast_to(positions_of(along_key(array, d), out.shape), array.shape)
+    with np.errstate(all="ignore"):
+        _UFUNCS[reduce].at(out.reshape(-1), positions.reshape(-1), part._array.reshape(-1))
+    return wrap(out)
 
 
 def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:

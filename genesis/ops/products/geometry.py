@@ -78,7 +78,7 @@ wrong_inputs(cross, (lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: 
 
 @composite(halves="wide")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """Distances in the p-norm between all pairs of rows; ``compute_mode`` has no effect.
+    """Distances in the p-norm between all pairs of rows; exact, so ``compute_mode`` has no effect.
 
     >>> import genesis
     >>> genesis.cdist(genesis.zeros(1, 2), genesis.tensor([[3., 4.]]))

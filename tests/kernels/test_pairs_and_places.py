@@ -1,0 +1,171 @@
+"""Distances of all pairs of rows, and sums of rows at places: against float64, and against what the ops mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.core.call.kinds import case
+from genesis.core.call.kinds.indexing import AT
+from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.llvm import loops
+from genesis.ops.indexing.adding import add_at
+from genesis.testing import check_kernel
+
+rng = np.random.default_rng(0)
+
+
+def rows(*shape, offset=0.0):
+    return (rng.standard_normal(shape) + offset).astype(np.float32)
+
+
+def exact(a, b):
+    return np.sqrt(np.square(a[..., :, None, :].astype(float) - b[..., None, :, :]).sum(-1))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+@pytest.mark.parametrize("shape", [(60, 50, 8), (3, 40, 30, 5), (2, 9000, 2)])
+def test_distances_are_those_of_float64_rounded(shape, offset):
+    *batch, p, r, m = shape
+    a, b = rows(*batch, p, m, offset=offset), rows(*batch, r, m, offset=offset)
+    b[..., 0, :] = a[..., 1, :]  # the same row
+    b[..., 1, :] = np.nextafter(a[..., 0, :], np.float32(np.inf))  # almost
+    got = genesis.cdist(genesis.tensor(a), genesis.tensor(b)).numpy()
+    np.testing.assert_allclose(got, exact(a, b), rtol=2e-7)
+    assert (got[..., 1, 0] == 0).all()
+
+
+def test_distances_with_gradients_of_every_order():
+    a, b = (genesis.tensor(rows(2, n, 16, offset=3.0), requires_grad=True) for n in (30, 40))
+    check_kernel(REGISTRY["cdist"], case(a, b))
+
+
+def test_a_row_has_no_gradient_from_itself():
+    a = genesis.tensor(rows(150, 4), requires_grad=True)
+    genesis.cdist(a, a).diagonal().sum().backward()
+    assert not a.grad.any()
+
+
+def test_distances_of_infinities_are_what_their_differences_are():
+    a, b = rows(100, 4), rows(100, 4)
+    a[0, 0], a[1, 1], b[0, 0], b[2] = np.inf, np.nan, np.inf, -np.inf
+    got = genesis.cdist(genesis.tensor(a), genesis.tensor(b)).numpy()
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(got, exact(a, b), rtol=2e-7)
+
+
+def test_large_and_small_numbers_do_not_overflow_or_vanish():
+    for scale in (1e37, 1e-42):
+        a, b = rows(100, 4) * np.float32(scale), rows(90, 4) * np.float32(scale)
+        got = genesis.cdist(genesis.tensor(a), genesis.tensor(b)).numpy()
+        np.testing.assert_allclose(got, exact(a, b), rtol=2e-7, atol=1e-45)
+
+
+# ---- sums
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    if not loops.available():
+        pytest.skip("llvmlite is not installed")
+    monkeypatch.setitem(LARGE, "elements", 1)
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 37])
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_sums_of_rows_are_those_of_a_loop(compiled, width, count):
+    index, values = rng.integers(-7, 7, (count, 2)), rows(count, 2, width)
+    want = np.zeros((7, width), np.float32)
+    for i, row in zip(index.reshape(-1), values.reshape(-1, width), strict=True):
+        want[i] += row
+    table = genesis.zeros(7, width, requires_grad=True)
+    table[genesis.tensor(index)].backward(genesis.tensor(values))
+    np.testing.assert_allclose(table.grad.numpy(), want, rtol=1e-6, atol=1e-6)
+    flat = genesis.tensor(index.reshape(-1) % 7)
+    added = genesis.zeros(7, width).index_add(0, flat, genesis.tensor(values.reshape(-1, width)))
+    np.testing.assert_allclose(added.numpy(), want, rtol=1e-6, atol=1e-6)
+    spread = flat[:, None].expand(-1, width)
+    scattered = genesis.zeros(7, width).scatter_add(0, spread, genesis.tensor(values.reshape(-1, width)))
+    np.testing.assert_allclose(scattered.numpy(), want, rtol=1e-6, atol=1e-6)
+
+
+def test_rows_that_are_not_contiguous_and_broadcast_values(compiled):
+    index = genesis.tensor(rng.integers(0, 5, 40))
+    source = genesis.tensor(rows(12, 40)).T
+    want = np.zeros((5, 12), np.float32)
+    np.add.at(want, index.numpy(), source.numpy())
+    np.testing.assert_allclose(genesis.zeros(5, 12).index_add(0, index, source).numpy(), want, rtol=1e-5, atol=1e-6)
+    wide = genesis.ones(1, 1).expand(40, 12)
+    counts = np.bincount(index.numpy(), minlength=5)
+    np.testing.assert_array_equal(genesis.zeros(5, 12).index_add(0, index, wide).numpy(), counts[:, None] + 0 * want)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.int32])
+@pytest.mark.parametrize("key", ["one", "two", "rows", "mixed"])
+def test_every_way_to_add_at_places(dtype, key):
+    shape = (5, 4, 3)
+    i, j, k = (rng.integers(-n, n, 200) for n in shape)
+    keys = {"one": (i,), "two": (i, j), "rows": (i, j, k), "mixed": (i, slice(None), k)}
+    at = keys[key]
+    out = (rng.standard_normal(shape) * 3).astype(dtype)
+    values = (rng.standard_normal(out[at].shape) * 3).astype(dtype)
+    wide = np.complex128 if np.dtype(dtype).kind == "c" else np.float64
+    want = out.astype(wide)
+    np.add.at(want, at, values.astype(wide))
+    add_at(out, at, values)
+    np.testing.assert_allclose(out.astype(wide), want, rtol=1e-3 if dtype is np.float16 else 1e-5, atol=1e-4)
+
+
+def test_a_sum_of_many_float32_numbers_keeps_its_digits():
+    values = genesis.full((1_000_000,), 0.1)
+    total = genesis.zeros(2).scatter_add(0, genesis.zeros(1_000_000, dtype=genesis.int64), values)
+    assert abs(total[0].item() - 100_000) < 0.01  # one after the other: off by 958
+
+
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_reductions_at_places_are_those_of_a_loop(reduce, include_self):
+    index, src, own = rng.integers(0, 6, (50, 4)), rows(50, 4), rows(6, 4)
+    src[3, 1], src[7, 2] = np.nan, np.inf
+    combine = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
+    want, hit = own.copy(), np.full(own.shape, include_self)
+    for r, c in np.ndindex(src.shape):
+        at = (index[r, c], c)
+        want[at] = combine(want[at], src[r, c]) if hit[at] else src[r, c]
+        hit[at] = True
+    got = genesis.tensor(own).scatter_reduce(
+        0, genesis.tensor(index), genesis.tensor(src), reduce, include_self=include_self
+    )
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+    scalar = genesis.tensor(2.0).scatter_reduce(0, genesis.tensor(0), genesis.tensor(3.0), reduce)
+    assert scalar.item() == combine(2.0, 3.0)
+
+
+@pytest.mark.parametrize("number", [-1, 6])
+def test_kernels_refuse_what_is_out_of_range(compiled, number):
+    index = np.array([[0, 1, 2], [3, number, 5]])
+    with pytest.raises(IndexError, match="of 6"):
+        REGISTRY["scatter_sum"].kernel(rows(2, 3), (6, 3), 0, index)
+    with pytest.raises(IndexError, match="of 6"):
+        REGISTRY["scatter_sum"].kernel(rows(2, 3), (6, 3), 0, np.broadcast_to(index[1, 1:2, None], (2, 3)))
+    if number > 0:
+        with pytest.raises(IndexError, match="of 6"):
+            REGISTRY["place"].kernel(rows(2, 3, 4), index, (6, 4), (AT,))
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("sizes", [(5, 4, 3), (5, 20, 3), (1, 4, 1)])
+def test_sums_along_every_dimension(compiled, dim, sizes):
+    """The index has the sizes of the output but along its dimension; the values may be larger, and in any layout."""
+    shape = tuple(7 if d == dim % 3 else n for d, n in enumerate(sizes))
+    index = rng.integers(0, 7, sizes[::-1]).T
+    values = rows(*[n + 1 for n in sizes])[:, ::-1]
+    want = np.zeros(shape)
+    for at in np.ndindex(*sizes):
+        to = list(at)
+        to[dim] = index[at]
+        want[tuple(to)] += values[at]
+    got = genesis.zeros(shape).scatter_add(dim, genesis.tensor(index), genesis.tensor(values))
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
