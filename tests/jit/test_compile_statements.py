@@ -515,3 +515,27 @@ def test_a_whole_graph_refuses_effects_with_the_line():
 
     with pytest.raises(RuntimeError, match=r"a call of list.append at test_compile_statements.py:\d+"):
         f(genesis.ones(2))
+
+
+@pytest.mark.parametrize("write", [lambda x: x.mul_(2.0), lambda x: x[:, 1:3].add_(1.0), lambda x: x.copy_(x.cos())])
+def test_numbers_of_an_argument_that_is_written_to_later(write):
+    """Found by fuzz_compile, seed 212710: the statement was done behind the write."""
+    seen = []
+    for compiled in (False, True):
+        log, results = [], []
+
+        def step(x, log=log):
+            log.append(x.sum().item())
+            y = x.exp()
+            write(x)
+            return y * x
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            step = genesis.compile(step) if compiled else step
+            for call in range(4):
+                x = genesis.full((3, 4), 0.25 * (call + 1))
+                results += [step(x).numpy(), x.numpy()]
+        seen.append((log, results))
+    assert seen[0][0] == seen[1][0]
+    np.testing.assert_allclose(seen[0][1], seen[1][1], rtol=1e-6)

@@ -44,6 +44,7 @@ class Hosts:
         self.tensors: list[Tensor] = []  # what they are told
         self.containers: list[Any] = []  # lists and dictionaries among the arguments
         self._changed: list[tuple[Any, Any, Any]] = []
+        self._arguments: list[tuple[Any, int]] = []  # see `HostCall.arguments`, of the statement that is being kept
 
     # ---- keeping
 
@@ -80,6 +81,7 @@ class Hosts:
 
     def _keep(self, call: HostCall, told: list[int]) -> None:
         call.told, call.stamp = told, self._stamp()
+        call.arguments, self._arguments = self._arguments, []
         self.calls.append(call)
         for held, name in call.changes:
             self._change(held, name, len(self.calls), call.title)
@@ -97,6 +99,7 @@ class Hosts:
                 return x
             for i, capture in enumerate(self.tracer.arguments):
                 if capture.tensor() is x and not capture.cell.written:
+                    self._arguments.append((capture.cell, capture.cell.written))
                     return Argument(i)
             return self._told(x, False, told)
         if any([x is held for held in self.containers]):
@@ -181,9 +184,10 @@ class Hosts:
         """Whether a statement has to come early; or else it must not."""
         before, behind = self._numbers(index, call)
         last = call.stamp == end if not call.blind else call.stamp[:2] == end[:2]
-        if behind and before:
+        written = any([cell.written != count for cell, count in call.arguments])
+        if (behind or written) and before:
             raise self._refused(call, "numbers that it changes are asked for before and behind it")
-        if behind or (call.raises and not last and not before and not any(call.stamp[:2])):
+        if behind or written or (call.raises and not last and not before and not any(call.stamp[:2])):
             return True
         if last or call.blind:
             return False

@@ -119,6 +119,7 @@ class HostCall:
         self.blind, self.raises, self.early = True, False, False
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
+        self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done
         self.stamp: tuple[int, ...] = ()
 
     def __call__(self, values: Any, given: Any, done: list[Any]) -> None:
