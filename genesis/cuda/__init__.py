@@ -21,7 +21,9 @@ from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels import draws as _draws
-from genesis.cuda.kernels import fused as _fused  # attaches itself to the ops
+from genesis.cuda.kernels import fused as _fused  # these attach themselves to the ops
+from genesis.cuda.kernels import losses as _losses
+from genesis.cuda.kernels import norms as _norms
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.queues import *
 from genesis.cuda.runtime import connection as _connection

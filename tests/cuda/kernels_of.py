@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.kernels.host import HostWarning, computed_on_host
 from genesis.cuda.launch import triton
 from genesis.cuda.launch.kernel import Launched
 from genesis.cuda.runtime.connection import using
@@ -25,6 +25,7 @@ def emulated(way="loops"):
     """An emulated device, on which the host computes nothing."""
     before = os.environ.get("GENESIS_CUDA_KERNELS")
     os.environ["GENESIS_CUDA_KERNELS"] = way
+    computed_on_host.clear()  # what is there is not warned of again
     try:
         with using(Emulated(1)) as driver, warnings.catch_warnings():
             warnings.simplefilter("error", HostWarning)

@@ -8,14 +8,14 @@ from typing import Any
 from genesis.arrays.spec import Spec
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels import gathers, moves, sorts, sums
+from genesis.cuda.kernels import columns, gathers, moves, sorts, sums
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 
-WRITTEN = {**gathers.KERNELS, **moves.KERNELS, **sorts.KERNELS, **sums.KERNELS}
+WRITTEN = {**gathers.KERNELS, **moves.KERNELS, **sorts.KERNELS, **sums.KERNELS, **columns.KERNELS}
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
 
@@ -39,8 +39,8 @@ def _made(op: Op) -> Callable[..., Any]:
 
 
 def written_by_hand(op: Op) -> Callable[..., Any]:
-    """A kernel of `WRITTEN`, and the host for what it does not take."""
-    kernel, otherwise = WRITTEN[op.name], host_kernel(op)
+    """A kernel of `WRITTEN`, and that of the op's rule for what it does not take."""
+    kernel, otherwise = WRITTEN[op.name], launched(op)
 
     def chosen(*args: Any) -> Any:
         result = kernel(*args)

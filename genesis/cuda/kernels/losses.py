@@ -1,0 +1,231 @@
+"""Cross entropy of rows of logits and class indices. Each row is read once for its loss, in blocks with a running maximum, and
+once for its gradient; between them the logarithm of the sum of each row is kept, not the softmax.
+
+A class that is none is reported, as an index is.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from genesis.core.call.halves import F32
+from genesis.core.call.kernels import attach
+from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.kernels.wanted import kernels_wanted
+from genesis.cuda.launch import interpreter
+from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.runtime.emulated_memory import Spaces
+from genesis.cuda.runtime.emulated_queues import Span
+from genesis.cuda.runtime.reports import BITS, reports
+from genesis.jit.lowering.triton_code import pointer_to
+
+LONG = 4096  # elements of a block of a row
+I64 = np.dtype(np.int64)
+Grid = tuple[int, int, int]
+
+_LOSS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x, target, total, loss, counts, report, number, C, step, ignored):
+    row = tl.program_id(0).to(tl.int64)
+    label = tl.load(target + row).to(tl.int64)
+    counted = label != ignored
+    bad = counted & ((label < 0) | (label >= C))
+    tl.store(report, number | (label & {mask}), mask=bad)
+    own = tl.where(counted & (bad == 0), label, 0)
+    best = tl.full([{block}], float("-inf"), tl.float32)
+    sums = tl.zeros([{block}], tl.float32)
+    for first in range(0, C, {block}):
+        at = first + tl.arange(0, {block})
+        value = tl.load(x + row * step + at, mask=at < C, other=float("-inf")).to(tl.float32)
+        larger = tl.maximum(best, value, propagate_nan=tl.PropagateNan.ALL)
+        shift = tl.where(larger == float("-inf"), 0.0, larger)
+        sums = sums * tl.exp(best - shift) + tl.exp(value - shift)
+        best = larger
+    most = tl.max(best, 0)
+    shift = tl.where(most == float("-inf"), 0.0, most)
+    whole = most + tl.log(tl.sum(sums * tl.exp(best - shift), 0))
+    picked = tl.load(x + row * step + own).to(tl.float32)
+    tl.store(total + row, whole)
+    tl.store(loss + row, tl.where(counted, whole - picked, 0.0))
+    tl.store(counts + row, counted.to(tl.float32))
+""".lstrip()
+
+_MEAN = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(loss, counts, out, share, n):
+    sums = tl.zeros([{block}], tl.float32)
+    many = tl.zeros([{block}], tl.float32)
+    for first in range(0, n, {block}):
+        at = first + tl.arange(0, {block})
+        sums += tl.load(loss + at, mask=at < n, other=0.0)
+        many += tl.load(counts + at, mask=at < n, other=0.0)
+    count = tl.sum(many, 0)
+    tl.store(out, tl.div_rn(tl.sum(sums, 0), count))
+    tl.store(share, tl.div_rn(1.0, tl.maximum(count, 1.0)))
+""".lstrip()
+
+_GRADIENT = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x, target, total, share, g, out, C, step, ignored):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * {block} + tl.arange(0, {block})
+    label = tl.load(target + row).to(tl.int64)
+    scale = tl.load(share) * tl.load(g).to(tl.float32)
+    value = tl.load(x + row * step + at, mask=at < C, other=0.0).to(tl.float32)
+    value = tl.exp(value - tl.load(total + row)) - tl.where(at == label, 1.0, 0.0)
+    value = tl.where(label == ignored, 0.0, value * scale)
+    tl.store(out + row * C + at, value.to(out.dtype.element_ty), mask=at < C)
+""".lstrip()
+
+
+class Row(Launched):
+    """A kernel of rows of logits: operands by their dtypes, and how many of each are read."""
+
+    def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool) -> None:
+        self.source = source.format(block=block, mask=(1 << BITS) - 1)
+        self.dtypes, self.writes, self.reports = dtypes, writes, reports
+        report = ("*i64", "i64") if reports else ()
+        self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i64", "i64")
+        self.letters = "Q" * len(dtypes) + "Qq" * reports + "iqq"
+        self.warps, self.free = 8 if block > 1024 else 4, frozenset({len(dtypes) + 1, len(self.letters) - 1})
+
+    def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
+        """How many elements of each operand there are."""
+        rows, (classes, step, _) = grid[0], values[-3:]
+        logits = (rows - 1) * step + classes
+        return [logits, rows, rows, rows, rows] if self.reports else [logits, rows, rows, 1, 1, rows * classes]
+
+    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
+        first = len(self.dtypes) - self.writes
+        sizes = zip(self.dtypes, self.counts(grid, values), strict=True)
+        return [(values[i], d.itemsize * count, i >= first) for i, (d, count) in enumerate(sizes)]
+
+    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
+        counts = self.counts(grid, values)
+        arrays = [memory.array(values[i], d, n) for i, (d, n) in enumerate(zip(self.dtypes, counts, strict=True))]
+        report = [memory.array(values[len(arrays)], I64, 1)] if self.reports else []
+        if interpreted():
+            results = interpreter.run(self.source, grid, [*arrays, *report, *values[len(arrays) + len(report) :]])
+            for array, result in zip([*arrays, *report], results, strict=False):
+                array[...] = result
+            return
+        classes, step, ignored = values[-3:]
+        strided = np.lib.stride_tricks.as_strided
+        x = strided(arrays[0], (grid[0], classes), (step * arrays[0].itemsize, arrays[0].itemsize)).astype(F32)
+        with np.errstate(all="ignore"):
+            meaning = _loss if self.reports else _gradient
+            meaning(x, *arrays[1:], *[(word, values[len(arrays) + 1]) for word in report], ignored)
+
+
+def _loss(x: Any, target: Any, total: Any, loss: Any, counts: Any, report: Any, ignored: int) -> None:
+    label = target.astype(np.int64)
+    counted = label != ignored
+    bad = counted & ((label < 0) | (label >= x.shape[1]))
+    if bad.any():
+        report[0][0] = report[1] | (int(label[bad][0]) & (1 << BITS) - 1)
+    most = x.max(1, keepdims=True)
+    shift = np.where(np.isneginf(most), 0, most)
+    total[...] = (most + np.log(np.exp(x - shift).sum(1, keepdims=True)))[:, 0]
+    picked = np.take_along_axis(x, np.where(counted & ~bad, label, 0)[:, None], 1)[:, 0]
+    loss[...], counts[...] = np.where(counted, total - picked, 0), counted
+
+
+def _gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, ignored: int) -> None:
+    value = np.exp(x - total[:, None])
+    own = (target >= 0) & (target < x.shape[1])
+    value[np.flatnonzero(own), target[own].astype(np.int64)] -= 1
+    value = np.where((target == ignored)[:, None], F32.type(0), value * (share * g.astype(F32)))
+    out[...] = value.reshape(-1).astype(out.dtype)
+
+
+class Mean(Launched):
+    """The kernel that joins the losses of rows."""
+
+    source = _MEAN.format(block=1024)
+    signature, letters = (*["*fp32"] * 4, "i32"), "QQQQi"
+
+    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
+        return [(values[i], 4 * (values[4] if i < 2 else 1), i > 1) for i in range(4)]
+
+    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
+        loss, counts, out, share = [memory.array(values[i], F32, values[4] if i < 2 else 1) for i in range(4)]
+        if interpreted():
+            _, _, out[...], share[...], _ = interpreter.run(self.source, grid, [loss, counts, out, share, values[4]])
+            return
+        with np.errstate(all="ignore"):
+            out[0], share[0] = loss.sum() / counts.sum(), 1 / max(counts.sum(), 1)
+
+
+MEAN = Mean()
+
+
+@functools.cache
+def losses(dtype: Any, labels: Any, block: int) -> Row:
+    return Row(_LOSS, (dtype, labels, F32, F32, F32), 3, block, True)
+
+
+@functools.cache
+def gradients(dtype: Any, labels: Any, g: Any, block: int) -> Row:
+    return Row(_GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False)
+
+
+def block_of(classes: int) -> int:
+    return min(max(1 << (classes - 1).bit_length(), 32), LONG)
+
+
+def fits(input: Any, target: Any, weight: Any, size_average: Any, ignore_index: int, reduce: Any, reduction: str,
+         label_smoothing: float) -> bool:  # fmt: skip
+    """One row of logits for each index, and the mean of the losses."""
+    return (
+        kernels_wanted() and input.dtype == F32 and input.ndim == 2 and input.size > 0
+        and target.dtype.kind in "iu" and target.shape == input.shape[:1] and weight is None and size_average is None
+        and reduce is None and reduction == "mean" and label_smoothing == 0 and input.strides[1] == 1
+        and input.strides[0] >= 0 and input.shape[1] < 1 << 30
+    )  # fmt: skip
+
+
+@attach("cross_entropy", CudaArray, when=fits)
+def cross_entropy(
+    input: CudaArray, target: CudaArray, weight: None, size_average: None, ignore_index: int, *_: Any
+) -> Any:
+    """The kernel of `genesis.nn.functional.cross_entropy`."""
+    (rows, classes), on = input.shape, input.on
+    target = target if target.is_contiguous else MEMORY.copy(target)
+    total, loss, counts = (MEMORY.empty((rows,), F32, input.device) for _ in range(3))
+    out, share = (MEMORY.empty((), F32, input.device) for _ in range(2))
+    stream = used(input, target, total, loss, counts, out, share).handle
+    about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
+    addresses = [x.address for x in (input, target, total, loss, counts)]
+    kernel = losses(input.dtype, target.dtype, block_of(classes))
+    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, input.strides[0], ignore_index))
+    MEAN.start(on, stream, (1, 1, 1), (loss.address, counts.address, out.address, share.address, rows))
+    return out, (input, target, total, share, ignore_index)
+
+
+@cross_entropy.backward(reads=("input", "target"))
+def _(g: CudaArray, kept: Any, needs: Any) -> Any:
+    input, target, total, share, ignored = kept
+    (rows, classes), block = input.shape, block_of(input.shape[1])
+    out = MEMORY.empty(input.shape, input.dtype, input.device)
+    stream = used(input, target, total, share, g, out).handle
+    addresses = [x.address for x in (input, target, total, share, g, out)]
+    grid = rows, -(-classes // block), 1
+    gradients(input.dtype, target.dtype, g.dtype, block).start(
+        out.on, stream, grid, (*addresses, classes, input.strides[0], ignored)
+    )
+    return out, None, None

@@ -1,0 +1,121 @@
+"""Kernels of rows and of columns: norms, cross entropy, and the sums that gradients of biases are."""
+
+from __future__ import annotations
+
+import pytest
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
+
+import genesis
+from genesis.nn import functional as F
+
+
+@pytest.fixture(params=WAYS)
+def gpu(request):
+    with emulated(request.param) as driver:
+        yield driver
+
+
+def graded(function):
+    """A function, and the gradients of its tensors."""
+
+    def both(*tensors):
+        tensors = [t.detach().requires_grad_(t.is_floating_point()) for t in tensors]
+        out = function(*tensors)
+        out.float().sin().sum().backward()
+        return out, *[t.grad for t in tensors if t.requires_grad]
+
+    return both
+
+
+NORMS = {
+    "layer norm": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b),
+    "without a bias": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w) + b,
+    "of nothing": lambda x, w, b: F.layer_norm(x, x.shape[-1:]) * w + b,
+    "RMS norm": lambda x, w, b: F.rms_norm(x, x.shape[-1:], w) + b,
+    "another epsilon": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, 0.5),
+    "of another layout": lambda x, w, b: F.layer_norm(x.mT.contiguous().mT, x.shape[-1:], w, b),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 33), (1, 1), (130, 5)], ids=str)
+def test_norms(name, shape, gpu):
+    x, w, b = genesis.randn(*shape) * 2 + 1, genesis.randn(shape[-1]), genesis.randn(shape[-1])
+    if name == "of another layout" and len(shape) < 2:
+        return
+    same(graded(NORMS[name]), x, w, b, tolerance=2e-5)
+
+
+def test_a_norm_is_one_launch_and_its_gradients_three(gpu):
+    x = genesis.randn(8, 16, device="cuda", requires_grad=True)
+    w, b = (genesis.ones(16, device="cuda", requires_grad=True) for _ in range(2))
+    before = gpu.calls.get("launch", 0)
+    y = F.layer_norm(x, (16,), w, b)
+    assert gpu.calls.get("launch", 0) - before == 1
+    g = genesis.ones_like(y)
+    before = gpu.calls["launch"]
+    y.backward(g)
+    assert gpu.calls["launch"] - before == 3
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
+@pytest.mark.parametrize("shape", [(4, 6), (1, 1), (33, 50), (3, 5001)], ids=str)
+def test_cross_entropy(shape, dtype, gpu):
+    x, t = genesis.randn(*shape).to(dtype), genesis.randint(0, shape[1], shape[:1])
+    if shape[0] > 2:
+        t[1] = -100
+    same(graded(lambda x, t: F.cross_entropy(x, t) * 3), x, t, tolerance=3e-6 if dtype is genesis.float32 else 2e-2)
+
+
+def test_cross_entropy_of_wide_numbers_and_layouts(gpu):
+    x, t = genesis.randn(6, 40) * 50, genesis.randint(0, 40, (6,))
+    x[0, 3], x[1, 1:] = 3e38, float("-inf")
+    same(lambda x, t: F.cross_entropy(x, t), x, t, tolerance=1e-6)
+    same(graded(lambda x, t: F.cross_entropy(x[::2, 5:20].clamp(-9, 9), t[::2])), x, t.clamp(max=14), tolerance=1e-6)
+    same(graded(lambda x, t: F.cross_entropy(x, t.int(), ignore_index=7)), genesis.randn(6, 40), t, tolerance=1e-6)
+    y = F.cross_entropy(genesis.full((2, 3), float("nan"), device="cuda"), genesis.tensor([0, 1], device="cuda"))
+    assert y.isnan().item()
+    assert F.cross_entropy(x[:2].to("cuda"), genesis.tensor([-100, -100], device="cuda")).isnan().item()
+
+
+def test_a_class_that_is_none_is_reported(gpu):
+    loss = F.cross_entropy(genesis.randn(3, 4, device="cuda"), genesis.tensor([0, 1, 7], device="cuda"))
+    with pytest.raises(IndexError, match="cross_entropy: index 7 is out of range for 4 classes"):
+        loss.item()
+
+
+COLUMNS = [((300, 7), 0, False), ((3, 200, 130), (0, 1), True), ((1000, 5), 0, True), ((128, 1), (0,), False)]
+
+
+@pytest.mark.parametrize(("shape", "dims", "keepdim"), COLUMNS)
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.bfloat16, genesis.float16])
+def test_sums_of_columns(shape, dims, keepdim, dtype, gpu):
+    tolerance = {8: 1e-11, 4: 2e-4, 2: 0.3}[dtype.itemsize]
+    before = gpu.calls.get("launch", 0)
+    same(lambda x: x.sum(dims, keepdim), genesis.randn(*shape).to(dtype), tolerance=tolerance)
+    assert gpu.calls["launch"] - before <= 2
+    same(lambda x: x[..., 1:].sum(dims, keepdim, dtype=genesis.float64), genesis.randn(*shape), tolerance=1e-3)
+
+
+# ---- machine code for Hopper
+
+
+def calls():
+    x, t = genesis.ones(1024, 4096, device="cuda"), genesis.zeros(1024, dtype=genesis.int64, device="cuda")
+    w = genesis.ones(4096, device="cuda")
+    return {
+        "layer norm": graded(lambda: F.layer_norm(x.requires_grad_(), (4096,), w.requires_grad_())),
+        "RMS norm": graded(lambda: F.rms_norm(x.requires_grad_(), (4096,), w.requires_grad_())),
+        "cross entropy": graded(lambda: F.cross_entropy(x.requires_grad_(), t)),
+        "columns": lambda: x.sum(0),
+        "columns of 16 bits": lambda: x.bfloat16().sum(0),
+    }
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["layer norm", "RMS norm", "cross entropy", "columns", "columns of 16 bits"])
+def test_machine_code(name):
+    made = started(lambda: calls()[name]())
+    texts = [machine_code(kernel, aligned) for kernel, aligned in {(k.source, a): (k, a) for k, a in made}.values()]
+    assert sum(["LDG.E.128" in text or "LDG.E.64" in text for text in texts]) >= 1
