@@ -19,6 +19,7 @@ from genesis.cuda import facts, graphs, queues, seeds, usage
 from genesis.cuda.arrays import MEMORY
 from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
+from genesis.cuda.kernels import attention as _attention
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels import draws as _draws
 from genesis.cuda.kernels import fused as _fused  # these attach themselves to the ops

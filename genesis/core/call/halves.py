@@ -1,7 +1,8 @@
 """16-bit floats: what takes several steps is computed in float32 and rounded once, forward and backward.
 
 - A composite that says ``halves="wide"`` gets its 16-bit operands as float32, by recorded conversions, and its results
-  are rounded to what the operands promote to, or with ``"input"`` to the dtype of the first (`in_float32`). Between the
+  are rounded to what the operands promote to, or with ``"input"`` to the dtype of the first (`in_float32`). A device's
+  fused kernel is asked first, with the operands as they are; it takes them only if it computes so, too. Between the
   two everything is float32: what is recorded and saved, tangents, samples and traces; a gradient is rounded where it
   leaves towards an operand.
 - A primitive's kernel widens by itself. Its gradient rule may take several steps, too: the node of a 16-bit result
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.base import dtypes
 from genesis.core.graph import autocast
 from genesis.core.graph.node import Node
@@ -70,6 +72,10 @@ def in_float32(
         return called(op, function, args)
     if op.halves == "alike" and any([t._array.dtype is not tensors[0]._array.dtype for t in tensors]):
         return called(op, function, args)  # products refuse mixed dtypes
+    if fused is not None and isinstance(tensors[0]._array, DeviceArray):
+        given = fused(*args)  # kernels of devices may take them as they are
+        if given is not NotImplemented:
+            return given
     kind = tensors[0]._array.dtype if op.halves == "input" else dtypes.result_np_dtype([t._array for t in tensors])
     dtype = args[names.index("dtype")] if "dtype" in names else None
     once: dict[int, Any] = {}  # an operand given twice is converted once, so that its gradient is rounded once

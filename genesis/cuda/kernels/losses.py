@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.call.halves import F32
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.kernels.wanted import kernels_wanted
@@ -71,7 +71,7 @@ def kernel(loss, counts, out, share, n):
         sums += tl.load(loss + at, mask=at < n, other=0.0)
         many += tl.load(counts + at, mask=at < n, other=0.0)
     count = tl.sum(many, 0)
-    tl.store(out, tl.div_rn(tl.sum(sums, 0), count))
+    tl.store(out, tl.div_rn(tl.sum(sums, 0), count).to(out.dtype.element_ty))
     tl.store(share, tl.div_rn(1.0, tl.maximum(count, 1.0)))
 """.lstrip()
 
@@ -154,16 +154,21 @@ def _gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, ign
 
 
 class Mean(Launched):
-    """The kernel that joins the losses of rows."""
+    """The kernel that joins the losses of rows into one number of a dtype."""
 
-    source = _MEAN.format(block=1024)
-    signature, letters = (*["*fp32"] * 4, "i32"), "QQQQi"
+    source, letters = _MEAN.format(block=1024), "QQQQi"
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtypes = F32, F32, dtype, F32
+        self.signature = (*[pointer_to(d) for d in self.dtypes], "i32")
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
-        return [(values[i], 4 * (values[4] if i < 2 else 1), i > 1) for i in range(4)]
+        return [(values[i], d.itemsize * (values[4] if i < 2 else 1), i > 1) for i, d in enumerate(self.dtypes)]
 
     def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
-        loss, counts, out, share = [memory.array(values[i], F32, values[4] if i < 2 else 1) for i in range(4)]
+        loss, counts, out, share = [
+            memory.array(values[i], d, values[4] if i < 2 else 1) for i, d in enumerate(self.dtypes)
+        ]
         if interpreted():
             _, _, out[...], share[...], _ = interpreter.run(self.source, grid, [loss, counts, out, share, values[4]])
             return
@@ -171,7 +176,9 @@ class Mean(Launched):
             out[0], share[0] = loss.sum() / counts.sum(), 1 / max(counts.sum(), 1)
 
 
-MEAN = Mean()
+@functools.cache
+def mean(dtype: Any) -> Mean:
+    return Mean(dtype)
 
 
 @functools.cache
@@ -192,7 +199,7 @@ def fits(input: Any, target: Any, weight: Any, size_average: Any, ignore_index: 
          label_smoothing: float) -> bool:  # fmt: skip
     """One row of logits for each index, and the mean of the losses."""
     return (
-        kernels_wanted() and input.dtype == F32 and input.ndim == 2 and input.size > 0
+        kernels_wanted() and (input.dtype == F32 or input.dtype in HALVES) and input.ndim == 2 and input.size > 0
         and target.dtype.kind in "iu" and target.shape == input.shape[:1] and weight is None and size_average is None
         and reduce is None and reduction == "mean" and label_smoothing == 0 and input.strides[1] == 1
         and input.strides[0] >= 0 and input.shape[1] < 1 << 30
@@ -207,13 +214,14 @@ def cross_entropy(
     (rows, classes), on = input.shape, input.on
     target = target if target.is_contiguous else MEMORY.copy(target)
     total, loss, counts = (MEMORY.empty((rows,), F32, input.device) for _ in range(3))
-    out, share = (MEMORY.empty((), F32, input.device) for _ in range(2))
+    out, share = (MEMORY.empty((), dtype, input.device) for dtype in (input.dtype, F32))
     stream = used(input, target, total, loss, counts, out, share).handle
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]
     kernel = losses(input.dtype, target.dtype, block_of(classes))
     kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, input.strides[0], ignore_index))
-    MEAN.start(on, stream, (1, 1, 1), (loss.address, counts.address, out.address, share.address, rows))
+    addresses = [x.address for x in (loss, counts, out, share)]
+    mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
     return out, (input, target, total, share, ignore_index)
 
 

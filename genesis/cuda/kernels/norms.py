@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.arrays.spec import Spec, contiguous_strides
-from genesis.core.call.halves import F32
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.columns import column_sums
@@ -35,12 +35,13 @@ def _signature(value: Any) -> Any:
 
 
 def fits(input: CudaArray, normalized_shape: Any, *parameters: Any) -> bool:
-    """float32, and the last dimension."""
+    """float32 or 16 bits, which are computed in float32, and the last dimension."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     arrays = [input, *[p for p in parameters if isinstance(p, CudaArray)]]
     return (
         kernels_wanted() and 0 < input.size < MOST and shape == input.shape[-1:] and len(shape) == 1
-        and all([x.dtype == F32 and min(x.strides) >= 0 for x in arrays])
+        and (input.dtype == F32 or input.dtype in HALVES)
+        and all([x.dtype == input.dtype and min(x.strides) >= 0 for x in arrays])
         and all([p.shape == shape for p in arrays[1:]])
     )  # fmt: skip
 
@@ -48,7 +49,7 @@ def fits(input: CudaArray, normalized_shape: Any, *parameters: Any) -> bool:
 def _forward(name: str, args: tuple[Any, ...]) -> tuple[CudaArray, CudaArray, CudaArray]:
     input = args[0]
     shape = input.shape
-    outs = [Spec(shape, F32), Spec(shape, F32), Spec((*shape[:-1], 1), F32)]
+    outs = [Spec(shape, input.dtype), Spec(shape, F32), Spec((*shape[:-1], 1), F32)]
     plan = by_rule(name, args, outs)
     assert plan is not None
     return plan.run(args)  # type: ignore[no-any-return]
@@ -60,16 +61,16 @@ def _backward(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool,
     g, shape = g if g.is_contiguous else MEMORY.copy(g), g.shape
     gradients: list[Any] = [None] * len(needs)
     if needs[0]:
-        args = (g, kept, ((shape, F32), *[None] * (len(needs) - 1)))
-        plan = by_rule(name, args, [Spec(shape, F32)])
+        args = (g, kept, ((shape, g.dtype), *[None] * (len(needs) - 1)))
+        plan = by_rule(name, args, [Spec(shape, g.dtype)])
         assert plan is not None
         gradients[0] = plan.run(tuple(arrays_in(args)))[0]
     one = shape[-1:]
     matrices = [x.seen(0, (x.size // one[0], one[0]), (one[0], 1)) for x in (g, rows)]
     if needs[1]:
-        gradients[1] = column_sums(*matrices, F32, one)
+        gradients[1] = column_sums(*matrices, g.dtype, one)
     if len(needs) > 2 and needs[2]:
-        gradients[2] = column_sums(matrices[0], None, F32, one)
+        gradients[2] = column_sums(matrices[0], None, g.dtype, one)
     return gradients
 
 
