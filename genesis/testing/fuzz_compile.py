@@ -150,6 +150,14 @@ def written(seed: int) -> Program:
     return Program(rng.choice(fuzz_traces.OPTIMIZERS), lines, outside, between)
 
 
+def steady(program: Program) -> Program:
+    """With an optimizer that takes rounding for what it is: by the size of its average Adam divides also a gradient that is
+    0, and -9e-9 where the order of a sum is another one (that of the mean of a `layer_norm`); the step is a whole one then.
+    """
+    adaptive = program.optimizer.replace("lr=0.05", "lr=0.05, eps=1e-3").replace("lr=0.01)", "lr=0.01, eps=1e-3)")
+    return program._replace(optimizer=program.optimizer if "SGD" in program.optimizer else adaptive)
+
+
 def _scope(program: Program) -> dict[str, Any]:
     names = (
         "tensor zeros_like empty_like zeros ones where cat stack no_grad float32 rand autograd Function utils nn optim"
@@ -251,7 +259,7 @@ def check(programs: int, seed: int = 0, native: bool = False, progress: bool = F
     for number in tqdm(range(seed, seed + programs), disable=not progress, unit=" programs", mininterval=10):
         with warnings.catch_warnings(record=True) as told, arithmetic(native):
             warnings.simplefilter("always")
-            program, expected = repaired(written(number))
+            program, expected = repaired(steady(written(number)) if native else written(number))
             told.clear()
             try:
                 fine = equal(ran(program, True), expected, not native and not program.outside)
