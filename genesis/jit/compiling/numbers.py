@@ -31,7 +31,8 @@ def numbers_of(text: Text, graph: Graph) -> tuple[list[str], list[str]]:
     keys = _shared_keys(graph)
     if keys is None:
         return ordered, undo
-    lines = [f"    {holder}[{key}] = c0 + 1" for holder, key in counts]
+    lines = ["    next = c0 + 1"] if counts else []
+    lines += [f"    {holder}[{key}] = next" for holder, key in counts]
     firsts = {key: i for i, key in reversed(list(enumerate(keys)))}
     lines += [f"    n{i} = {_asked(text, graph.binding.numbers[i])}" for i in sorted(firsts.values())]
     lines.append(f"    numbers = ({''.join(f'n{firsts[key]}, ' for key in keys)})")

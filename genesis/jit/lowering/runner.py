@@ -58,6 +58,8 @@ class Runner:
     def _function(self) -> Callable[..., tuple[Array, ...]]:
         """What runs a call, see `Step.run`: straight lines, for it is to cost little."""
         makers = [maker(spec) for spec in self.step.returns]
+        small = [isinstance(make, functools.partial) and make.func is np.empty for make in makers]
+        makes = [f"empty(shape{i}, dtype{i})" if plain else f"make{i}()" for i, plain in enumerate(small)]
         mixed, entry, enter = self._mixed(), "", "enter(context.at)"
         streams = range(self.step.streams)
         placed = "".join([f", g{i}._seed & {_WORD}, s{i} & {_WORD}, s{i} >> 64" for i in streams])
@@ -71,7 +73,7 @@ def run(arrays, numbers=(), starts=()):
     if watching:
         return watched(arrays, numbers, starts)
     takes = tuple(arrays)
-    returns = ({"".join([f"make{i}(), " for i in range(len(makers))])})
+    returns = ({"".join([f"{make}, " for make in makes])})
     try:
         context = free.pop()
     except IndexError:
@@ -94,7 +96,11 @@ def run(arrays, numbers=(), starts=()):
         free.append(context)
     return returns
 """
-        scope = {f"make{i}": make for i, make in enumerate(makers)} | {
+        scope: dict[str, Any] = {f"make{i}": make for i, make in enumerate(makers)}
+        for i, spec in enumerate(self.step.returns):
+            scope |= {f"shape{i}": spec.shape, f"dtype{i}": spec.dtype}
+        scope |= {
+            "empty": np.empty,
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
             "pack": self._packed().pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
             "grad_mode": grad_mode, "pace": self.pace,
