@@ -133,11 +133,13 @@ class KernelWords(Printed):
     @property
     def loops(self) -> str:
         """Its loops, as Python that runs (with the functions of `listing.functions`), of a kernel of many tensors those
-        for one of them; a product of matrices, an attention or a convolution is made of tiles, for which there is a
-        generator of LLVM code, and no loops.
+        for one of them, and of a product of matrices those that its tiles stand for. An attention or a convolution is
+        made of tiles, for which there is a generator of LLVM code, and no loops.
         """
         if self.kernel.nest is not None:
             return listing(self.kernel.nest, self.kernel.name)
+        if self.kernel.listing is not None:
+            return self.kernel.listing(self.kernel.name)
         maker = getattr(self.kernel.python, "__module__", "").rpartition(".")[2]
         return f"# {self.kernel.name}: tiles, written as LLVM code by genesis/jit/lowering/{maker or 'copies'}.py"
 

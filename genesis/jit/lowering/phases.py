@@ -34,6 +34,7 @@ class Kernel:
     over: tuple[tuple[int, int], ...] = ()  # (read, written): both may lie in the same memory
     python: Callable[[list[Any], int], None] | None = None  # the same on flat NumPy arrays: what the tests compare with
     nest: Nest | None = None  # the loops that the code was made of, where it was; of products there are tiles
+    listing: Callable[[str], str] | None = None  # of others the text of loops that do the same, for a name
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from genesis.base.dtypes import as_np
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import pairs, transposes, vectors
+from genesis.jit.lowering.listing_tiles import of_product
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.lowering.tiles import HIGH, Plan, Product, Tiles, code, panels_code
@@ -223,17 +224,22 @@ def turned(given: Operands, out: Var, name: Callable[[str], str]) -> Stage | Non
 @functools.cache
 def kernel(name: str, p: Product, lanes: int, dtype: Any = F32) -> Kernel:
     """Of the operands a, b, c, and the bias if there is one, or the matrix that is added to."""
-    over = ((3, 2),) if p.adds else ()
     if dtype == BF16:
         words = pairs.in_words(p)
         assert words is not None
         plan = Plan(words, lanes)
-        return Kernel(name, pairs.code(name, words, lanes), plan.chunks, frozenset([2]), over, oracle(p, plan))
+        return _kernel(name, pairs.code(name, words, lanes), p, plan, 2)
     if vectors.suits(p, lanes):
         few = vectors.Plan(p, lanes)
-        return Kernel(name, vectors.code(name, p, few, lanes), few.chunks, frozenset([2]), python=oracle(p, few))
+        return _kernel(name, vectors.code(name, p, few, lanes), p, few)
     plan = Plan(p, lanes)
-    return Kernel(name, code(name, p, plan, Tiles(lanes)), plan.chunks, frozenset([2]), over, oracle(p, plan))
+    return _kernel(name, code(name, p, plan, Tiles(lanes)), p, plan)
+
+
+def _kernel(name: str, text: str, p: Product, plan: Plan | vectors.Plan, together: int = 1) -> Kernel:
+    over = ((3, 2),) if p.adds else ()
+    told = functools.partial(of_product, p, plan, together)
+    return Kernel(name, text, plan.chunks, frozenset([2]), over, oracle(p, plan), listing=told)
 
 
 def oracle(p: Product, plan: Plan | vectors.Plan) -> Callable[[list[Any], int], None]:

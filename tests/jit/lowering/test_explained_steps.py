@@ -103,10 +103,11 @@ def test_a_kernel_in_all_its_words():
         assert text in str(words)
 
 
-def test_tiles_have_no_loops_and_say_where_they_are_made():
-    graph = jit.trace(lambda x, y: x @ y, genesis.ones(64, 64), genesis.ones(64, 64))
+def test_attention_has_no_loops_and_says_where_it_is_made():
+    q = genesis.ones(2, 4, 64, 16)
+    graph = jit.trace(lambda q: genesis.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True), q)
     words = [k for k in Step(graph.program).explain().kernels.values() if "tiles" in k.loops]
-    assert words and "genesis/jit/lowering/products.py" in words[0].loops
+    assert words and "genesis/jit/lowering/attention.py" in words[0].loops
     assert "define void" in words[0].llvm and words[0].kernel.python is not None
 
 
