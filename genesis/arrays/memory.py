@@ -119,7 +119,9 @@ class Memory(ABC):
     def used_on(self, array: Any, stream: Any) -> None:  # noqa: B027, most devices have one stream
         """Keep the memory of an array until a stream of the device has done what it was told until then."""
 
-    def drawn(self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
+    def drawn(
+        self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: device, *options: Any
+    ) -> Any:
         """The random numbers that the CPU would draw from a stream, made on a device; None: the CPU is to draw them."""
         return None
 

@@ -147,8 +147,10 @@ class CudaMemory(Memory):
     def kernel(self, op: Any) -> Any:
         return None if self.choose is None else self.choose(op)
 
-    def drawn(self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> Any:
-        return None if self.draw is None else self.draw(stream, name, shape, dtype, device)
+    def drawn(
+        self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName, *options: Any
+    ) -> Any:
+        return None if self.draw is None else self.draw(stream, name, shape, dtype, device, *options)
 
     def step(self, program: Any, device: DeviceName) -> Any:
         return None if self.steps is None else self.steps(program, device)

@@ -271,12 +271,6 @@ def test_random_numbers_are_those_of_the_cpu(gpu):
     assert genesis.randn(3, device="cuda").tolist() == first.tolist() and cuda.initial_seed() == 3
 
 
-def test_graphs_say_that_they_are_not_there(gpu):
-    for make in (cuda.CUDAGraph, cuda.graph, cuda.make_graphed_callables, cuda.graph_pool_handle):
-        with pytest.raises(NotImplementedError, match="graphs are not offered to programs yet"):
-            make()
-
-
 def test_amp(gpu):
     x = genesis.ones(2, 2, device="cuda")
     with cuda.amp.autocast("cuda", dtype=genesis.bfloat16):

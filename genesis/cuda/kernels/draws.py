@@ -7,6 +7,7 @@ distributions are made by the CPU, whose logarithms and cosines round in their o
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from genesis.core.graph.generator import Generator
 from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.recorded.capture import capturing
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
@@ -57,41 +59,87 @@ def source_of(dtype: Any, parameters: str, loads: str = "", value: str = "value"
     return _SOURCE.format(wide=wide, parameters=parameters, loads=loads or "pass", value=value, **numbers).lstrip()
 
 
-class Uniform(Launched):
-    """The kernel of a dtype."""
+class Draw(Launched):
+    """Uniform numbers, or the factors of a dropout.
+
+    Args:
+        dtype: of the result
+        options: none, or the probability of a dropout
+        held: whether the key and the first block lie in memory (what is repeated reads them anew), or are parameters
+    """
 
     fused = False
-    free = frozenset({2, 3})  # the key and the position are multiples of anything
+    free = frozenset({1, 2, 3})  # the count, the key and the position are multiples of anything
 
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = dtype
-        self.source = source_of(dtype, "key, first")
-        self.signature, self.letters = (pointer_to(dtype), "i32", "u64", "u64"), "QiQQ"
+    def __init__(self, dtype: Any, options: tuple[float, ...], held: bool) -> None:
+        self.dtype, self.options, self.held = dtype, options, held
+        kind = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
+        self.numbers = kind if options else dtype  # a dropout compares numbers of 32 or 64 bits
+        value = "value"
+        if options:
+            p, factor = float(kind.type(options[0])), float(kind.type(1 / (1 - options[0])))
+            value = f"tl.where(value >= {p!r}, {factor!r}, 0.0)"
+        loads = "key, first = tl.load(position), tl.load(position + 1)" if held else "pass"
+        self.source = source_of(self.numbers, "position" if held else "key, first", loads, value)
+        self.signature = (pointer_to(dtype), "i32", *(["*u64"] if held else ["u64", "u64"]))
+        self.letters = "QiQ" if held else "QiQQ"
+
+    def draw(self, out: CudaArray, *position: int) -> None:
+        """Fill an array: with the numbers from a key and a block on, or from those at an address."""
+        self.start(out.on, used(out).handle, self.grid(out.size), (out.address, out.size, *position))
+
+    def ready(self, on: Any) -> None:
+        """Load it, for nothing can be loaded while a graph is recorded."""
+        if (on, (0,)) not in self._loaded:
+            self._load(on, (0,))
+
+    def grid(self, count: int) -> Grid:
+        return -(-count // (4 * BLOCKS)), 1, 1
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
-        return [(values[0], values[1] * self.dtype.itemsize, True)]
+        out = values[0], values[1] * self.dtype.itemsize, True
+        return [out, (values[2], 16, False)] if self.held else [out]
 
     def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
-        address, n, key, first = values
+        address, n, *position = values
         out = memory.array(address, self.dtype, n)
+        at = memory.array(position[0], np.dtype(np.uint64), 2) if self.held else [np.uint64(x) for x in position]
         if interpreted():
-            out[...] = interpreter.run(self.source, grid, [out, n, np.uint64(key), np.uint64(first)])[0]
-        else:
-            out[...] = Generator().move_to(key, first).uniform((n,), self.dtype).astype(self.dtype)
+            out[...] = interpreter.run(self.source, grid, [out, n, at] if self.held else [out, n, *at])[0]
+            return
+        value = Generator().move_to(int(at[0]), int(at[1])).uniform((n,), self.numbers)
+        if self.options:
+            p = self.options[0]
+            value = (value >= p) * value.dtype.type(1 / (1 - p))
+        out[...] = value.astype(self.dtype)
+
+
+NAMES = ("uniform", "dropout")
+
+
+def kernel_of(name: str, dtype: Any, count: int, options: tuple[Any, ...], held: bool) -> Draw | None:
+    """The kernel of a draw; None if the CPU is to draw it."""
+    return _made(dtype, options, held) if name in NAMES and dtype.name in BITS and 0 < count < 1 << 31 else None
 
 
 @functools.cache
-def uniform(dtype: Any) -> Uniform:
-    return Uniform(dtype)
+def _made(dtype: Any, options: tuple[Any, ...], held: bool) -> Draw:
+    return Draw(dtype, options, held)
 
 
-def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, device: Any) -> CudaArray | None:
+def drawn(
+    stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, device: Any, *options: Any
+) -> CudaArray | None:
     """The array of a draw; None if the CPU is to draw it."""
-    count = int(np.prod(shape, dtype=np.int64))
-    if name != "uniform" or dtype.name not in BITS or not 0 < count < 1 << 31:
+    count, capture = math.prod(shape), capturing()
+    kernel = kernel_of(name, dtype, count, options, held=capture is not None)
+    if kernel is None:
         return None
-    key, first = stream.reserve(count)
     out = MEMORY.empty(shape, dtype, device)
-    programs = -(-count // (4 * BLOCKS))
-    uniform(dtype).start(out.on, used(out).handle, (programs, 1, 1), (out.address, count, key, first & (1 << 64) - 1))
+    if capture is not None:
+        kernel.draw(out, capture.draw(stream, count))
+        return out
+    key, first = stream.reserve(count)
+    kernel.draw(out, key, first & (1 << 64) - 1)
+    _made(dtype, options, True).ready(out.on)
     return out

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from genesis.arrays.spec import Spec
+from genesis.base.errors import message
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import CudaArray
 from genesis.cuda.kernels.lowering import Launches, launches
 from genesis.cuda.kernels.wanted import kernels_wanted
+from genesis.cuda.recorded.capture import capturing
+from genesis.cuda.runtime.errors import CaptureError
 
 _known: dict[Any, Launches | None] = {}
 
@@ -37,6 +40,9 @@ def _fits(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, largest: Any, *n
 @attach("adam_step", CudaArray, when=_fits)
 def adam_step(*arguments: Any) -> None:
     """The kernel of `genesis.ops.learning.update.adam_step`."""
+    if capturing() is not None:
+        text = "a graph of a step of Adam would have the learning rate and the number of steps of its recording"
+        raise CaptureError(message("cuda", text, hint="genesis.compile(step), which reads them at each call"))
     plan = _plan(arguments)
     assert plan is not None
     param, _, exp_avg, exp_avg_sq, largest = arguments[:5]

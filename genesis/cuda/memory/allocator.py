@@ -34,6 +34,7 @@ class Allocator:
         self.parked: list[tuple[Block, list[Event]]] = []  # given back, but other streams may still use them
         self.limit: int | None = None  # bytes that may be reserved
         self.pool = threading.local()
+        self.kept: dict[int, int] = {}  # pools, by how many graphs were recorded with them
         self._lock = threading.RLock()
         self._grain = on.enter().granularity(on.index)
         self._pools = DEFAULT
@@ -67,10 +68,17 @@ class Allocator:
 
     def collect(self) -> None:
         """Make what was given back free, where nobody uses it any more."""
+        recording = getattr(self.pool, "number", DEFAULT) != DEFAULT  # no event can be asked then
         with self._lock:
+            later = []
             while self.gone:
-                self._returned(self.gone.popleft())
-            if self.parked:
+                block = self.gone.popleft()
+                if recording and (block.foreign or block.segment.room.pool == DEFAULT):
+                    later.append(block)
+                else:
+                    self._returned(block)
+            self.gone.extend(later)
+            if self.parked and not recording:
                 waiting, self.parked = self.parked, []
                 for block, events in waiting:
                     self._park(block, [event for event in events if not event.query()])
@@ -143,7 +151,9 @@ class Allocator:
     def release(self, pools: set[int] | None = None) -> int:
         """Give the driver what is free; returns how many bytes. (Of some pools only, if they are named.)"""
         with self._lock:
-            return sum([self._release(room) for room in self.rooms.values() if pools is None or room.pool in pools])
+            self.kept = {pool: count for pool, count in self.kept.items() if count > 0}
+            wanted = [room for room in self.rooms.values() if pools is None or room.pool in pools]
+            return sum([self._release(room) for room in wanted if room.pool not in self.kept])
 
     def _release(self, room: Room) -> int:
         driver, gone = self.on.enter(), 0
@@ -185,6 +195,14 @@ class Allocator:
         with self._lock:
             self._pools += 1
             return self._pools
+
+    def keep_pool(self, pool: int) -> None:
+        """What is free of a pool stays, for a graph may use it."""
+        self.kept[pool] = self.kept.get(pool, 0) + 1
+
+    def drop_pool(self, pool: int) -> None:
+        """A graph is gone. Called by finalizers, too: what is free of its pool is given back with the next `release`."""
+        self.kept[pool] = self.kept.get(pool, 0) - 1
 
     def release_pool(self, pool: int) -> int:
         """Give the driver what is free of a pool."""

@@ -238,6 +238,11 @@ class Bound(Driver):
     def end_capture(self, stream: int) -> int:
         return int(self._call("cuStreamEndCapture", stream))
 
+    def relax(self, relaxed: bool) -> None:
+        modes = self.cu.CUstreamCaptureMode
+        mode = modes.CU_STREAM_CAPTURE_MODE_RELAXED if relaxed else modes.CU_STREAM_CAPTURE_MODE_GLOBAL
+        self._call("cuThreadExchangeStreamCaptureMode", mode)
+
     def is_capturing(self, stream: int) -> bool:
         none = self.cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
         return bool(self._call("cuStreamIsCapturing", stream) != none)

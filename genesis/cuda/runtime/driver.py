@@ -191,6 +191,10 @@ class Driver(ABC):
         """The graph of what was called since; nothing of it was done."""
 
     @abstractmethod
+    def relax(self, relaxed: bool) -> None:
+        """Whether this thread may ask for memory while it records a graph."""
+
+    @abstractmethod
     def is_capturing(self, stream: int) -> bool: ...
 
     @abstractmethod

@@ -130,7 +130,7 @@ class Emulated(Driver):
 
     def allocate(self, count: int) -> int:
         with self._lock:
-            self._enter("allocate", captures=False)
+            self._enter("allocate", captures=self._is_relaxed())
             address = self.spaces.allocate(self._device(), count)
             if not address:
                 raise self._fail("CUDA_ERROR_OUT_OF_MEMORY", "allocate")
@@ -218,7 +218,7 @@ class Emulated(Driver):
 
     def back(self, address: int, count: int, index: int) -> int:
         with self._lock:
-            self._enter("back", captures=False)
+            self._enter("back", captures=self._is_relaxed())
             if not self.spaces.back(address, count, index):
                 raise self._fail("CUDA_ERROR_OUT_OF_MEMORY", "back")
             return next(self.queues.handles)
@@ -354,6 +354,12 @@ class Emulated(Driver):
             made = next(self.queues.handles)
             self._graphs[made] = self.queues.end(stream)
             return made
+
+    def relax(self, relaxed: bool) -> None:
+        self._current.relaxed = relaxed
+
+    def _is_relaxed(self) -> bool:
+        return getattr(self._current, "relaxed", False)
 
     def is_capturing(self, stream: int) -> bool:
         return self.queues.at(stream, "is_capturing").graph is not None

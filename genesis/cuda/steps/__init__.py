@@ -1,8 +1,7 @@
 """Programs of the compiler on a GPU: a whole step as a few kernels, repeated as one graph.
 
 `regions`   which calls run together as one kernel, and which are called as in eager mode
-`held`      kernels whose numbers of the host, and places in streams of random numbers, lie in the device's memory
-`control`   that memory: written before each call, so that nothing of the host is frozen
+`held`      kernels whose numbers of the host lie in the device's memory
 `step`      a program as one call: the plan of its memory, the first call, and the graph of all later ones
 `told`      what a step does, for `explain`
 """

@@ -18,8 +18,9 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.base.narrow import NARROW
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.scalars import Expression
+from genesis.cuda.kernels.draws import Draw, kernel_of
 from genesis.cuda.kernels.lowering import EXACT, MOST, RULED, in_memory
-from genesis.cuda.steps.held import Draw, Held, draw
+from genesis.cuda.steps.held import Held
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions as rules
 from genesis.jit.lowering.assemble import assembled, flat
@@ -98,9 +99,9 @@ class Lowered:
             if call.op == "transfer" and call.args[0] in drawn:
                 origin = drawn[call.args[0]]
                 stream, _, dtype, *options = origin.args
-                kernel = draw(origin.op, dtype, tuple(options))
                 count = math.prod(call.outs[0].spec.shape)
-                if kernel is None or not 0 < count < MOST:
+                kernel = kernel_of(origin.op.removeprefix("random."), dtype, count, tuple(options), held=True)
+                if kernel is None:
                     self.fed.append((origin, call.outs[0]))
                     continue
                 self.draws[call.outs[0]] = kernel, stream

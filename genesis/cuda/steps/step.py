@@ -26,15 +26,15 @@ from genesis.base.errors import GraphError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import crosses, taking
+from genesis.cuda.recorded.control import Control
+from genesis.cuda.recorded.executable import Executable
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.errors import CudaError, StickyError
 from genesis.cuda.runtime.streams import Stream, current
-from genesis.cuda.steps.control import Control
-from genesis.cuda.steps.executable import Executable
-from genesis.cuda.steps.held import Draw
 from genesis.cuda.steps.regions import Lowered, copy_launch
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where

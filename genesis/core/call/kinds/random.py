@@ -111,8 +111,8 @@ def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *opt
             return op.kernel(stream, tuple(shape), dtype, *options)
         except MemoryError:
             raise too_large(op.name, tuple(shape), dtype, Spec(tuple(shape), dtype)) from None
-    if not ACTIVE and not LEVELS and not options:
-        there = MEMORIES[device.type].drawn(stream, name, tuple(shape), dtype, device)
+    if not ACTIVE and not LEVELS:
+        there = MEMORIES[device.type].drawn(stream, name, tuple(shape), dtype, device, *options)
         if there is not None:
             return there
     out = run(op, (stream, tuple(shape), dtype, *options))

@@ -29,14 +29,19 @@ class Control:
     Args:
         numbers: how many numbers of the host there are
         draws: of each draw the number of its stream, and how many blocks it is behind the beginning of the call
+        capacity: how many draws there may be, if others are added to ``draws``
     """
 
-    def __init__(self, device: Any, numbers: int, draws: Sequence[tuple[int, int]]) -> None:
-        self.numbers, self.draws = numbers, tuple(draws)
-        self.words = numbers + 2 * len(self.draws)
-        self.array = MEMORY.empty((max(self.words, 1),), np.dtype(np.uint64), device)
+    def __init__(self, device: Any, numbers: int, draws: Sequence[tuple[int, int]], capacity: int = 0) -> None:
+        self.numbers, self.draws = numbers, list(draws)
+        words = max(numbers + 2 * len(self.draws), 2 * capacity, 1)
+        self.array = MEMORY.empty((words,), np.dtype(np.uint64), device)
         self._slots: list[Any] = []
         self._turn = 0
+
+    @property
+    def words(self) -> int:
+        return self.numbers + 2 * len(self.draws)
 
     def number(self, index: int) -> int:
         """The address of a number."""
