@@ -15,6 +15,7 @@ stays as in the first call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -38,7 +39,7 @@ from genesis.cuda.runtime.streams import Stream, current
 from genesis.cuda.steps.regions import Lowered, copy_launch
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where
-from genesis.jit.lowering.layouts import dense
+from genesis.jit.lowering.layouts import dense, is_dense
 from genesis.jit.lowering.phases import Phase
 from genesis.jit.lowering.plan import planned
 from genesis.jit.lowering.step import Step
@@ -67,12 +68,30 @@ class DeviceStep(Step):
         self.memory_plan = planned(
             program, self.lowered.phases, every, self.returns, self.targets, copy_launch, may_fail=False
         )
-        self.phases = self.memory_plan.phases
+        self.passed = self._passed_on()
+        copied = {Where("result", i) for i in self.passed}
+        self.phases = tuple([p for p in self.memory_plan.phases if not self._gives(p, copied)])
         self.written = set(self.targets.values())
         self.arguments = len(program.arguments)
         self.why, self.graphs = "", 0
         self._calls = {id(phase): _Called(phase) for phase in self.phases if not phase.stages}
         self._ready: _Ready | None = None
+
+    def _passed_on(self) -> dict[int, int]:
+        """The results that are arrays of calls as they are, by index, with their number among these: nothing copies them."""
+        out: dict[int, int] = {}
+        for i, var in enumerate(self.returns):
+            region = self.program.regions.get(var) or Region(var, 0, strides_of(var.spec))
+            where, root = self.memory_plan.where.get(region.root), region.root.spec
+            seen = Spec(var.spec.shape, var.spec.dtype, var.spec.device, region.strides)
+            whole = math.prod(seen.shape) == math.prod(root.shape) and seen.dtype == root.dtype and not region.offset
+            if where is not None and where.kind == "host" and whole and is_dense(root) and is_dense(seen):
+                out |= {i: where.index} if where.index not in out.values() else {}
+        return out
+
+    def _gives(self, phase: Phase, targets: set[Where]) -> bool:
+        """Whether a phase is the copy to one of these."""
+        return any([self.memory_plan.where[v] in targets for stage in phase.stages for v in stage.operands[1:2]])
 
     def explain(self, arrays: Any = None, numbers: Any = (), starts: Any = ()) -> Any:
         """What the step does: its launches, what they read and write, its memory, and whether it is one graph."""
@@ -296,7 +315,7 @@ class _Ready:
             "host": hosts,
         }
         stream = current(self.on).handle
-        last = self._last_uses()
+        last, passed = self._last_uses(), {host: i for i, host in self.step.passed.items()}
         for number, phase in enumerate(self.step.phases):
             for stage in phase.stages:
                 kernel: Any = stage.kernel
@@ -313,10 +332,18 @@ class _Ready:
                 outs = called.run(given)
                 del given
                 for var, array in zip(called.call.outs, outs, strict=True):
-                    hosts[self.step.memory_plan.where[var].index] = array
+                    index = self.step.memory_plan.where[var].index
+                    hosts[index] = array
+                    if index in passed:
+                        results[passed[index]] = self._as_result(passed[index], array)
                 del outs
             for index in last.get(number, ()):
                 hosts.pop(index, None)
+
+    def _as_result(self, index: int, array: CudaArray) -> CudaArray:
+        """The array of a call with the shape of the result that it is."""
+        spec = self.step.returns[index].spec
+        return CudaArray(array.storage, array.address, tuple(spec.shape), spec.dtype, strides_of(dense(spec)))
 
     def _last_uses(self) -> dict[int, list[int]]:
         """The results of calls that are over after each phase."""

@@ -1,0 +1,212 @@
+"""What steps of reference models launch and move, and what a launch costs the host: budgets that a change must not exceed.
+
+Nothing here has run on a GPU: launches and bytes are those of the plan (`compiled.explain()`), the host's time is that of
+Python over a driver that does nothing, as a multiple of a loop that is timed beside it.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import pytest
+
+import genesis
+from genesis import jit, nn
+from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.jit.lowering.step import step_of
+from genesis.nn import functional as F
+
+
+class Silent(Emulated):
+    """A driver that takes calls and does nothing: what is left is the time of the host."""
+
+    def _nothing(self, *_):
+        pass
+
+    copy = copy_in = fill = launch_graph = event_record = stream_wait = _nothing
+
+    def launch(self, function, grid, block, shared, stream, parameters, values):
+        parameters.address(values)
+
+    def event_query(self, event):
+        return True
+
+
+@pytest.fixture
+def gpu():
+    with using(Emulated(1)) as driver, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostWarning)
+        yield driver
+
+
+def told(step, *args):
+    """What the step of a program does; nothing is run but one call that fills the optimizer's state."""
+    step(*args)
+    return step_of(jit.optimized(jit.trace(step, *args)).program).explain()
+
+
+class Block(nn.Module):
+    """A layer of a transformer."""
+
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down, self.heads = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), heads
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(self.first(x)).view(b, t, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
+        return x + self.down(F.gelu(self.up(self.second(x))))
+
+
+class Residual(nn.Module):
+    """Two convolutions and a way around them."""
+
+    def __init__(self, channels=16):
+        super().__init__()
+        self.c1, self.c2 = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.n1, self.n2 = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return F.relu(self.n2(self.c2(F.relu(self.n1(self.c1(x))))) + x)
+
+
+def mlp():
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).to("cuda")
+    optimizer = genesis.optim.Adam(model.parameters())
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, genesis.randn(128, 784, device="cuda"), genesis.randint(0, 10, (128,), device="cuda")
+
+
+def of_module(model, *shape):
+    model = model.to("cuda")
+
+    def step(x):
+        model.zero_grad()
+        model(x).square().mean().backward()
+
+    return step, genesis.randn(*shape, device="cuda")
+
+
+# launches, bytes moved, and the bytes of the arena
+BUDGETS = {
+    "an MLP's step with Adam": (mlp, 24, 13_850_000, 280_000),
+    "a layer of a transformer, forward and backward": (
+        lambda: of_module(Block(), 4, 64, 64),
+        41,
+        14_050_000,
+        1_510_000,
+    ),
+    "a residual block, forward and backward": (lambda: of_module(Residual(), 8, 16, 16, 16), 32, 7_000_000, 1_050_000),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_launches_and_bytes(name, gpu):
+    make, launches, moved, arena = BUDGETS[name]
+    now = told(*make())
+    assert (now.launches <= launches, now.moved <= moved, now.arena <= arena) == (True,) * 3, str(now)
+
+
+def test_an_optimizer_moves_what_it_must(gpu):
+    """Adam reads a parameter, its gradient and two averages, and writes three of these: once, whatever is clipped or scaled."""
+    w = nn.Parameter(genesis.zeros(1 << 16, device="cuda"))
+    optimizer = genesis.optim.AdamW([w], weight_decay=0.1)
+
+    def step(g):
+        w.grad = None
+        (w * g).sum().backward()
+        optimizer.step()
+
+    now = told(step, genesis.ones(1 << 16, device="cuda"))
+    (update,) = [e for e in now.entries if "adam_step" in e.title]
+    size = 4 << 16
+    assert update.read <= 4 * size + 64 and update.written == 3 * size
+    assert now.moved <= 10 * size + 256
+
+
+def test_a_model_of_time(gpu):
+    """The least time of a step: each launch takes as long as its bytes or its operations."""
+    now = told(*mlp())
+    least = now.seconds(4.3e12, 790e12)
+    assert now.moved / 4.3e12 <= least < now.moved / 4.3e12 + now.flops / 790e12
+
+
+# ---- the host
+
+
+def best(run, times=2000, repeats=15):
+    """Seconds of one call: the best of some rounds."""
+    rounds = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        for _ in range(times):
+            run()
+        rounds.append(time.perf_counter() - begun)
+    return min(rounds) / times
+
+
+class _Row:
+    def __init__(self):
+        self.a, self.b = 1, (2, 3)
+
+    def look(self, x, *more):
+        return self.a + x if more else self.b
+
+
+def calibration():
+    """Ten calls of a method with a few arguments: what other times are compared with."""
+    row = _Row()
+
+    def ten():
+        for i in range(10):
+            row.look(i, 2, 3)
+
+    return best(ten, 500)
+
+
+@pytest.fixture
+def silent():
+    with using(Silent(1)) as driver:
+        yield driver
+
+
+# how many calibrations (about a microsecond) each may cost
+COSTS = {"an eager add": 120, "a launch of a kernel": 8, "a step as a graph": 80}
+
+
+def test_the_host_needs_little_time(silent):
+    x = genesis.ones(64, device="cuda")
+    x + x
+    run = genesis.compile(lambda t: (t * 2 + 1).relu())
+    for _ in range(4):
+        run(x)
+    (entry,) = run._recent
+    assert entry.step.graphs == 1
+    stage = entry.step.phases[0].stages[0].kernel
+    on, stream = x._array.on, genesis.cuda.current_stream().cuda_stream
+    operands = [x._array.address] * len(stage.kernel.nest.operands)
+    runs = {
+        "an eager add": lambda: x + x,
+        "a launch of a kernel": lambda: stage.kernel.launch(on, stream, operands, stage.count),
+        "a step as a graph": lambda: run(x),
+    }
+    for _ in range(5):
+        unit = calibration()
+        costs = {name: best(each, 200) / unit for name, each in runs.items()}
+        if all([costs[name] <= COSTS[name] for name in COSTS]):
+            return
+    raise AssertionError(costs)
