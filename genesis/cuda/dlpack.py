@@ -38,13 +38,15 @@ class _Managed(ctypes.Structure):
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
 _Managed._fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_python = ctypes.pythonapi
-_python.PyCapsule_New.restype = ctypes.py_object
-_python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
-_python.PyCapsule_IsValid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-_python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-_python.PyCapsule_GetPointer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-_python.PyCapsule_SetName.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+# functions of our own, for what others say of those of `ctypes.pythonapi` holds for everybody
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Destructor)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
 
 _given: dict[int, Any] = {}  # what takers have, by the address of its description
 
@@ -68,7 +70,7 @@ def capsule(array: CudaArray, stream: int | None) -> Any:
     managed.deleter = _deleter
     address = ctypes.addressof(managed)
     _given[address] = managed, shape, strides, array
-    return _python.PyCapsule_New(address, NAME, _destructor)
+    return _new(address, NAME, _destructor)
 
 
 def _taken_on(array: CudaArray, stream: int) -> None:
@@ -84,8 +86,8 @@ def _deleter(managed: Any) -> None:
 
 @_Destructor
 def _destructor(capsule: Any) -> None:
-    if _python.PyCapsule_IsValid(capsule, NAME):  # nobody took it
-        _given.pop(_python.PyCapsule_GetPointer(capsule, NAME), None)
+    if _is_valid(capsule, NAME):  # nobody took it
+        _given.pop(_pointer(capsule, NAME), None)
 
 
 # ---- in
@@ -112,8 +114,8 @@ def taken(tensor: Any) -> CudaArray:
     """The array of a tensor of another library, that says by ``__dlpack_device__`` that it is on a GPU."""
     on = device_at(tensor.__dlpack_device__()[1])
     held = tensor.__dlpack__(stream=current(on).handle)
-    address = _python.PyCapsule_GetPointer(id(held), NAME)
-    _python.PyCapsule_SetName(id(held), USED)
+    address = _pointer(id(held), NAME)
+    _rename(id(held), USED)
     managed = ctypes.cast(address, ctypes.POINTER(_Managed))
     said = managed.contents.tensor
     shape = tuple(said.shape[: said.ndim])

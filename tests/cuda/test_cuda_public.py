@@ -386,6 +386,19 @@ def test_a_capsule_that_nobody_takes(gpu):
     assert cuda.memory_allocated() == 0
 
 
+def test_capsules_do_not_depend_on_what_others_say_of_functions_of_python(gpu, monkeypatch):
+    import ctypes
+
+    for name in ("PyCapsule_GetPointer", "PyCapsule_IsValid"):
+        function = getattr(ctypes.pythonapi, name)
+        monkeypatch.setattr(function, "argtypes", [ctypes.py_object, ctypes.c_char_p])
+    x = genesis.ones(3, device="cuda")
+    held = x.__dlpack__(stream=-1)
+    del x, held
+    assert cuda.memory_allocated() == 0
+    assert genesis.from_dlpack(genesis.ones(2, device="cuda")).tolist() == [1.0, 1.0]
+
+
 def test_another_stream_waits_for_what_it_takes(gpu):
     x, side = genesis.ones(3, device="cuda"), cuda.Stream()
     held = x.__dlpack__(stream=side.cuda_stream)  # the taker's stream waits
