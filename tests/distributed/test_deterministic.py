@@ -16,8 +16,9 @@ import genesis.distributed as dist
 from genesis import nn
 from genesis.data import DataLoader, DistributedSampler, TensorDataset
 from genesis.kernels.cpu import memory
+from genesis.kernels.cpu.trees import tree_sum
 from genesis.nn.parallel import DistributedDataParallel
-from genesis.nn.parallel.shards import _Leaves, tree_sum
+from genesis.nn.parallel.shard_tensors import Leaves
 
 SCRIPT = str(JOBS / "deterministic.py")
 
@@ -141,7 +142,7 @@ def test_sums_have_the_order_of_the_tree():
     g[2] = -g[0] * np.float32(1 + 2**-20)
     assert tree_sum(list(g)) == (g[0] + g[2]) + (g[1] + g[3]) != ((g[0] + g[1]) + g[2]) + g[3]
     p = genesis.zeros(1, requires_grad=True)
-    sum(leaf * float(v) for leaf, v in zip(_Leaves.apply(p, 4), g, strict=True)).backward()
+    sum(leaf * float(v) for leaf, v in zip(Leaves.apply(p, 4), g, strict=True)).backward()
     assert p.grad.item() == tree_sum(list(g))
 
 
@@ -149,7 +150,7 @@ def test_sums_have_the_order_of_the_tree():
 def test_large_sums_have_that_order_too(count):
     parts = np.random.default_rng(0).standard_normal((count, 300, 307)).astype(np.float32)  # no multiple of a part
     p = genesis.zeros(300, 307, requires_grad=True)
-    losses = [(leaf * genesis.tensor(x)).sum() for leaf, x in zip(_Leaves.apply(p, count), parts, strict=True)]
+    losses = [(leaf * genesis.tensor(x)).sum() for leaf, x in zip(Leaves.apply(p, count), parts, strict=True)]
     sum(losses).backward()
     np.testing.assert_array_equal(p.grad.numpy(), tree_sum(list(parts)))
     assert parts[0].nbytes >= memory.LARGE
@@ -157,15 +158,76 @@ def test_large_sums_have_that_order_too(count):
 
 def test_gradients_of_gradients_go_through_the_sum():
     p = genesis.ones(300, 307, requires_grad=True)
-    first, second = _Leaves.apply(p, 2)
+    first, second = Leaves.apply(p, 2)
     (g,) = genesis.autograd.grad((first**3).sum() + (second**2).sum(), p, create_graph=True)
     (h,) = genesis.autograd.grad(g.sum(), p)
     assert (g == 5).all() and (h == 8).all()
 
 
+class Residual(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(width, width), nn.Tanh())
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+def several(kind):
+    """Networks whose layers take the rows of all shards, or do not."""
+    genesis.manual_seed(2)
+    if kind == "tied":
+        layer = nn.Linear(128, 128)
+        return nn.Sequential(layer, nn.ReLU(), layer, nn.Linear(128, 5))
+    if kind == "frozen":
+        layers = [nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 128)]
+        layers[0].weight.requires_grad_(False)
+        return nn.Sequential(*layers)
+    if kind == "hooked":
+        model = nn.Sequential(nn.Linear(128, 256), nn.Linear(256, 128))
+        model[0].register_forward_hook(lambda module, args, out: out * 2)
+        return model
+    if kind == "sequences":
+        return nn.Sequential(nn.Unflatten(1, (1, 128)), nn.Linear(128, 300, bias=False), nn.GELU(), nn.Linear(300, 128))
+    return nn.Sequential(nn.Linear(128, 1000), nn.ReLU(), nn.Sequential(nn.Linear(1000, 128), nn.Tanh()), Residual(128))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 40])
+@pytest.mark.parametrize("kind", ["nested", "tied", "frozen", "hooked", "sequences"])
+def test_shards_together_give_the_bits_of_shards_alone(alone, kind, rows):
+    x = genesis.randn(4 * rows, 128)
+
+    def gradients(x, shards):
+        model, x = several(kind), x.clone().requires_grad_()
+        out = DistributedDataParallel(model, shards=shards)(x)
+        out.square().sum().backward()
+        return [out.detach(), x.grad], [p.grad for p in model.parameters() if p.requires_grad]
+
+    (out, of_input), together = gradients(x, 4)
+    each = [gradients(x[i::4], 1) for i in range(4)]
+    for i, ((one, g), _) in enumerate(each):
+        assert (out[i::4] == one).all() and (of_input[i::4] == g).all()
+    for got, *parts in zip(together, *[grads for _, grads in each], strict=True):
+        assert (got == tree_sum(parts)).all()
+
+
+def test_gradients_of_gradients_of_layers_that_take_all_rows(alone):
+    genesis.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), genesis.randn(8, 3)
+
+    def second(parallel):
+        g = genesis.autograd.grad(parallel(x).sum(), list(model.parameters()), create_graph=True)
+        return genesis.autograd.grad(sum((each**2).sum() for each in g), list(model.parameters()), allow_unused=True)
+
+    for ours, theirs in zip(second(DistributedDataParallel(model, shards=4)), second(model), strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-6)
+
+
 def test_a_parameter_that_one_shard_does_not_use():
     p = genesis.ones(3, requires_grad=True)
-    first, _ = _Leaves.apply(p, 2)
+    first, _ = Leaves.apply(p, 2)
     first.sum().backward()
     assert p.grad.tolist() == [1, 1, 1]
 

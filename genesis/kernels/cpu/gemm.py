@@ -120,6 +120,16 @@ KEPT = 1 << 23  # numbers that a thread keeps at most
 
 
 @unnamed
+def product_into(out: Any, a: Any, b: Any) -> None:
+    """The product of two float32 matrices into memory that has its rows in lines."""
+    runtime.begin()
+    size = -(-b.shape[1] // width()) * width() * len(b)
+    if _scratch.numbers.size < size:
+        _scratch.numbers = memory.empty((size,), np.float32)
+    _ufunc("product", False)(a, b, _scratch.numbers, out)
+
+
+@unnamed
 def product(a: Any, b: Any, bias: Any = None, in_pairs: bool = False) -> Any:
     """``a @ b`` of float32 arrays of two dimensions or more, none of size 0, plus ``bias``, one number for each column.
     ``in_pairs``: numbers of ``a`` and ``b`` are pairs of bfloat16 numbers, that stand for two terms.

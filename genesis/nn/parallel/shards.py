@@ -12,21 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from genesis.autograd.func.stateless import functional_call
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.base.late import Late
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
-from genesis.core.functions.function import Function
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.kernels.cpu import memory as room
+from genesis.kernels.cpu.trees import sum_of_arrays, tree_sum
+from genesis.nn.container import Sequential
+from genesis.nn.parallel.shard_tensors import ShardTensors, SharedLinear, has_hooks
 from genesis.ops.shapes.join import stack
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
 _NAME = "DistributedDataParallel"
-_PART = 1 << 14  # elements that are added at a time
 _ROOM = 1 << 48  # blocks of random numbers between the streams of two shards
 
 
@@ -60,77 +59,44 @@ class Shards:
         if not rows or rows % self.here:
             text = f"a batch of {rows} rows does not divide into {self.here} shards"
             raise ShapeError(message(_NAME, text, hint="drop_last=True in the loader, or another batch_size"))
-        tensors = self._tensors(module)
-        (key, start), blocks = default_generator.key_and_block(), 0
-        outputs = []
-        for i in range(self.here):
-            begin = start + (self.rank + self.ranks * i) * _ROOM
-            default_generator.move_to(key, begin)
-            args, named = tree_unflatten([_rows(x, rows, i, self.here) for x in leaves], structure)
-            outputs.append(functional_call(module, tensors[i], args, named) if tensors else module(*args, **named))
-            blocks = max(blocks, default_generator.key_and_block()[1] - begin)
-        default_generator.move_to(key, start + blocks)
+        parts = [tree_unflatten([_rows(x, rows, i, self.here) for x in leaves], structure) for i in range(self.here)]
+        outputs = _Forward(self, module).outputs(module, parts)
         return outputs[0] if self.here == 1 else tree_map(lambda *each: _joined(each, rows // self.here), *outputs)
 
-    def _tensors(self, module: Any) -> list[dict[str, Tensor]]:
-        """For each shard its places in the trees of gradients, and buffers: those of the first are the module's."""
-        if self.here == 1:
-            return []
-        out: list[dict[str, Tensor]] = [{} for _ in range(self.here)]
-        for name, parameter in module.named_parameters():
-            for i, leaf in enumerate(_Leaves.apply(parameter, self.here)):
-                out[i][name] = leaf
-        if module.training:
-            for name, buffer in module.named_buffers():
-                for each in out[1:]:
-                    each[name] = buffer.clone()
-        return out
 
+class _Forward:
+    """One call of a module, for all shards of a rank."""
 
-class _Leaves(Function):
-    """A parameter once for each shard of this rank; their gradients are added in the order of the tree."""
+    def __init__(self, shards: Shards, module: Any) -> None:
+        self.key, start = default_generator.key_and_block()
+        self.begins = [start + (shards.rank + shards.ranks * i) * _ROOM for i in range(shards.here)]
+        self.at, self.start = list(self.begins), start  # where the random numbers of each shard are
+        self.tensors = ShardTensors(module, shards.here)
 
-    amp_policy = "preserve"
+    def outputs(self, module: Any, calls: list[Any]) -> list[Any]:
+        """What the module gives for the arguments of each shard."""
+        outputs = self._run(module, calls)
+        drawn = max([at - begin for at, begin in zip(self.at, self.begins, strict=True)])
+        default_generator.move_to(self.key, self.start + drawn)
+        return outputs
 
-    @staticmethod
-    def forward(ctx: Any, parameter: Any, count: int) -> Any:
-        return tuple([parameter.view_as(parameter) for _ in range(count)])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return _sum_of(grads), None
-
-
-def _sum_of(grads: Sequence[Tensor]) -> Tensor:
-    arrays = [g._array for g in grads]
-    first = arrays[0]
-    plain = all([x.__class__ is np.ndarray and x.dtype is first.dtype and x.flags.c_contiguous for x in arrays])
-    if not plain or first.dtype.kind != "f" or any([g._node is not None for g in grads]):
-        return tree_sum(grads)  # type: ignore[no-any-return]
-    return wrap(_sum_of_arrays(arrays))
-
-
-def _sum_of_arrays(arrays: Sequence[Any]) -> Any:
-    """`tree_sum` of contiguous arrays, a part at a time, which stays in the cache, into memory that is used again."""
-    first = arrays[0]
-    if first.nbytes < room.LARGE:
-        return tree_sum(arrays)
-    out, flat = room.empty(first.shape, first.dtype), [x.reshape(-1) for x in arrays]
-    whole, between = out.reshape(-1), np.empty((len(arrays), _PART), first.dtype)
-    for begin in range(0, first.size, _PART):
-        _tree_into(whole[begin : begin + _PART], [x[begin : begin + _PART] for x in flat], between)
-    return out
-
-
-def _tree_into(out: Any, parts: Sequence[Any], between: Any) -> None:
-    """`tree_sum` into ``out``, with memory for what is added on the way."""
-    if len(parts) == 2:
-        np.add(*parts, out=out)
-        return
-    other = between[0][: out.size]
-    _tree_into(out, parts[::2], between[1:])
-    _tree_into(other, parts[1::2], between[1:])
-    np.add(out, other, out=out)
+    def _run(self, module: Any, calls: list[Any]) -> list[Any]:
+        """The outputs of a module, or of one within it; those of a `Sequential` are computed layer by layer."""
+        alone = all([len(args) == 1 and not named for args, named in calls])
+        if type(module) is Sequential and alone and not has_hooks(module):
+            outputs = [args[0] for args, _ in calls]
+            for layer in module:
+                outputs = self._run(layer, [((x,), {}) for x in outputs])
+            return outputs
+        if alone and self.tensors.none_for(module, [args[0] for args, _ in calls]):
+            return list(SharedLinear.apply(module.weight, module.bias, *[args[0] for args, _ in calls]))
+        outputs = []
+        for i, (args, named) in enumerate(calls):
+            default_generator.move_to(self.key, self.at[i])
+            tensors = self.tensors.of(module, i)
+            outputs.append(functional_call(module, tensors, args, named) if tensors else module(*args, **named))
+            self.at[i] = default_generator.key_and_block()[1]
+        return outputs
 
 
 def _rows(x: Any, rows: int, i: int, count: int) -> Any:
@@ -172,16 +138,7 @@ class TreeSum:
     def wait(self) -> None:
         """Until the sum is there."""
         self.work.wait()
-        _processes.all_gather_into_tensor(wrap(self.memory), wrap(_sum_of_arrays(list(self.came))), self.group)
-
-
-def tree_sum(parts: Sequence[Any]) -> Any:
-    """The sum of a power of two of values, in the order of the tree.
-
-    >>> tree_sum([1, 2, 3, 4]) == (1 + 3) + (2 + 4)
-    True
-    """
-    return parts[0] if len(parts) == 1 else tree_sum(parts[::2]) + tree_sum(parts[1::2])
+        _processes.all_gather_into_tensor(wrap(self.memory), wrap(sum_of_arrays(list(self.came))), self.group)
 
 
 def sum_in_graph(g: Tensor, size: int, key: str | None) -> Tensor:
