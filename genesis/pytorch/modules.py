@@ -37,6 +37,8 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributed.checkpoint": ("genesis.distributed.checkpoint",),
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),
+    "torch.distributed.algorithms": ("genesis.distributed.algorithms",),
+    "torch.distributed.algorithms.join": ("genesis.distributed.algorithms.join",),
     "torch.distributed.nn": ("genesis.distributed.nn.functional",),
     "torch.distributed.device_mesh": ("genesis.distributed.device_mesh",),
     "torch.distributed.fsdp": ("genesis.distributed.fsdp",),

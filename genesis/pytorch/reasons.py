@@ -21,7 +21,7 @@ FAMILIES = {
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "genesis.cuda has what there is for GPUs; where there is none torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "processes find each other by MPI: stores and options of other backends are left out",
-    "torch.distributed.algorithms": "ranks send gradients as they are, and all take as many steps",
+    "torch.distributed.algorithms": "ranks send gradients as they are",
     "torch.distributed.algorithms._checkpoint": "genesis.utils.checkpoint.checkpoint(function, ...) computes again what it does not keep",
     "torch.distributed.autograd": "calls of other processes are left out",
     "torch.distributed.checkpoint": "snapshots are written and read in one way: planners, storages and metadata of other kinds are left out",
@@ -66,7 +66,6 @@ FAMILIES = {
 
 INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
-    "torch.distributed.algorithms.join.Join": "a DistributedSampler, which gives all ranks as many examples",
     "torch.distributed.checkpoint.format_utils.dcp_to_torch_save": "load(state, checkpoint_id=folder), and genesis.save",
     "torch.distributed.checkpoint.format_utils.torch_save_to_dcp": "genesis.load(path), and save(state, checkpoint_id=folder)",
     "torch.distributed.rpc.rpc_sync": "send_object_list and recv_object_list",

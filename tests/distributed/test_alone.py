@@ -39,8 +39,11 @@ def alone(monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    ["collectives.py", "functional.py", "data_parallel.py", "sync_norm.py", "zero.py", "sharded.py", "wrapped.py"],
-)
+    [
+        "collectives.py", "functional.py", "data_parallel.py", "sync_norm.py", "zero.py", "joined.py", "sharded.py",
+        "wrapped.py",
+    ],
+)  # fmt: skip
 def test_every_collective_in_a_world_of_one(name, capsys, alone, monkeypatch):
     dist.destroy_process_group()
     monkeypatch.syspath_prepend(str(JOBS))  # as it is where they are scripts

@@ -81,6 +81,11 @@ def test_an_optimizer_in_parts(ranks):
     passes(ranks, "zero.py")
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_ranks_that_have_more_steps_than_others(ranks):
+    passes(ranks, "joined.py")
+
+
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
 def test_sharded_modules(ranks):
     passes(ranks, "sharded.py")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
+from genesis.base.device import device
 from genesis.base.errors import ArgumentError, DistributedError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import expect_function, explain_all
@@ -20,6 +21,7 @@ from genesis.core.call.writes import bump
 from genesis.core.graph.modes import enable_grad, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.distributed.algorithms.join import Config, Join, JoinHook
 from genesis.distributed.calls import Work
 from genesis.distributed.collectives import broadcast
 from genesis.distributed.groups import get_group_rank, group_of
@@ -77,7 +79,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         if overlap_with_ddp:
             text = "a step cannot begin while DistributedDataParallel still combines gradients"
             raise UnsupportedError(message(_NAME, text, hint="overlap_with_ddp=False"))
-        self.process_group = group_of(_NAME, process_group)
+        self.process_group, self._join_config = group_of(_NAME, process_group), Config()
         self.parameters_as_bucket_view = parameters_as_bucket_view
         self._hooks, self._gathered = {}, list[list[Any]]()
         self._owner: dict[int, int] = {}  # which rank a parameter belongs to, by its id
@@ -137,11 +139,18 @@ class ZeroRedundancyOptimizer(Optimizer):
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Update this rank's parameters, and get those of the others; ``closure`` evaluates the loss again first."""
+        told = Join.notify_join_context(self)
+        if told is not None:
+            told.wait()
         loss = None
         if closure is not None:
             expect_function(f"{_NAME}.step", "closure", closure)
             with enable_grad():
                 loss = closure()
+        self._step(**kwargs)
+        return loss
+
+    def _step(self, **kwargs: Any) -> None:
         changed = [p for p in self._all() if p.requires_grad or p.grad is not None]
         self._gathered.clear()
         with _without_gradients([p for p in changed if not self._mine(p)]):
@@ -153,7 +162,6 @@ class ZeroRedundancyOptimizer(Optimizer):
                 self._send_memory(changed)
             else:
                 self._send(changed)
-        return loss
 
     def _send(self, params: Sequence[Tensor]) -> None:
         """Broadcast parameters from their ranks; all are on their way before the first is waited for."""
@@ -188,6 +196,22 @@ class ZeroRedundancyOptimizer(Optimizer):
     def _send_in_a_trace(self, params: Sequence[Tensor]) -> None:
         for p in params:
             p.copy_(broadcast_from(p.detach(), self._owner[id(p)], self.process_group.key))  # type: ignore[attr-defined]
+
+    # ---- ranks that have more steps than others
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a rank that has no step left does: it updates the parameters that belong to it all the same."""
+        return _StepOfOthers(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The CPU."""
+        return device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks."""
+        return self.process_group
 
     # ---- saved and loaded
 
@@ -261,6 +285,15 @@ class ZeroRedundancyOptimizer(Optimizer):
 
 
 _NAME = "ZeroRedundancyOptimizer"
+
+
+class _StepOfOthers(JoinHook):
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self.optimizer = optimizer
+
+    @no_grad()
+    def main_hook(self) -> None:
+        self.optimizer._step()
 
 
 def _look(value: Any) -> list[Any]:

@@ -67,6 +67,7 @@ class Buckets:
         self.group, self.cap, self.unused = group, cap, unused
         self.in_tree = in_tree and group.size() > 2  # a sum of two has one order
         self.expected = False  # whether the next backward combines gradients
+        self.ranks = group.size()  # that have gradients: the mean is over them
         self.seen: list[int] | None = []  # the order in which gradients came, in the first backward
         self.ready: set[int] = set()
         self.next = 0  # the first bucket that is not on its way
@@ -130,7 +131,7 @@ class Buckets:
         """Put the share of a gradient into its bucket, which it is a view of from then on."""
         bucket, at = self.where[number]
         view = bucket.view(at)
-        share = bucket.dtype.type(1 / self.group.size())
+        share = bucket.dtype.type(1 / self.ranks)
         np.multiply(g._array, share, out=view)
         if g._array.base is not bucket.memory:
             self.parameters[number].grad = wrap(view)
@@ -164,6 +165,26 @@ class Buckets:
             self._give_to_others(absent)
         if self.seen is not None:
             self._follow_the_order(absent)
+
+    def add_nothing(self) -> None:
+        """What a rank that has no gradients does while others combine theirs: it gets them."""
+        self.prepare()
+        for bucket in self.buckets:
+            bucket.memory[...] = 0
+            bucket.missing = 0
+        self._start()
+        self.expected = False
+        for bucket in self.buckets:
+            bucket.work.wait()
+        every = list(range(len(self.parameters)))
+        if self.unused:
+            self._give_to_others(every)
+        else:
+            for number in every:
+                bucket, at = self.where[number]
+                self.parameters[number].grad = wrap(bucket.view(at))
+        if self.seen is not None:
+            self._follow_the_order(every)
 
     def _give_to_others(self, absent: Sequence[int]) -> None:
         """Gradients for parameters that this rank did not use and another did; those that none did keep what they have."""

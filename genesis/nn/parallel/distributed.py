@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.modes import grad_mode, no_grad
+from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.graph.tracing import tracer
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
 from genesis.nn.parallel.shards import Shards
-from genesis.ops.shapes.join import cat
 
 _groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
 _collectives = Late("genesis.distributed.nn.ops")
 _memory, _environment = Late("genesis.distributed.memory"), Late("genesis.distributed.environment")
+_join, _joining = Late("genesis.distributed.algorithms.join"), Late("genesis.nn.parallel.joining")
 _CAP = 25  # MiB
 
 
@@ -98,12 +98,12 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers is not False
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = True, True
-        self._together = self.process_group.size() > 1
+        self._together, self._join_config = self.process_group.size() > 1, _join.Config()
         shards = _environment.logical_ranks() if shards is None else shards
         self.shards = None if shards is None else Shards(shards, self.process_group)
         if self._together:
             if init_sync:
-                _share([*module.parameters(), *module.buffers()], self.process_group)
+                share([*module.parameters(), *module.buffers()], self.process_group)
             object.__setattr__(
                 self,
                 "_buckets",
@@ -114,10 +114,11 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives; the backward through it combines gradients, unless this is inside of `no_sync`."""
+        root = _joining.begun(self) if self._join_config.enable else 0
         if self._together and self.require_backward_grad_sync:
             buffers = list(self.module.buffers()) if self.broadcast_buffers else []
             if buffers:
-                _share(buffers, self.process_group)
+                share(buffers, self.process_group, root)
             if grad_mode.get():
                 self._buckets.prepare()
         elif self._together:
@@ -150,29 +151,49 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    # ---- ranks that have more steps than others
 
-def _share(tensors: Sequence[Tensor], group: Any) -> None:
-    """Make tensors those of rank 0: one message for each dtype."""
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Any:
+        """In here ranks may have different numbers of steps; `genesis.distributed.algorithms.Join` of this model alone.
+
+        >>> import genesis, genesis.distributed as dist
+        >>> dist.init_process_group()
+        >>> model = genesis.nn.parallel.DistributedDataParallel(genesis.nn.Linear(2, 1))
+        >>> with model.join():
+        ...     model(genesis.ones(4, 2)).mean().backward()
+        >>> dist.destroy_process_group()
+        """
+        return _join.Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
+
+    def join_hook(self, **kwargs: Any) -> Any:
+        """What a rank that has no step left does: it adds zeros to the gradients of the others."""
+        return _joining.Hook(self, **kwargs)
+
+    @property
+    def join_device(self) -> Any:
+        """The CPU."""
+        return device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks."""
+        return self.process_group
+
+
+def share(tensors: Sequence[Tensor], group: Any, root: int = 0) -> None:
+    """Make tensors those of one rank of a group: one message for each dtype."""
     by_dtype: dict[Any, list[Tensor]] = {}
     for each in tensors:
-        by_dtype.setdefault(each.dtype, []).append(each)
+        by_dtype.setdefault(each._array.dtype, []).append(each)
     for alike in by_dtype.values():
-        if tracer.get() is not None:
-            _share_in_graph(alike, group)
-            continue
         flat = np.concatenate([each._array.reshape(-1) for each in alike])
-        _processes.broadcast(wrap(flat), group=group, group_src=0)
-        if group.rank():
+        _processes.broadcast(wrap(flat), group=group, group_src=root)
+        if group.rank() != root:
             _memory.spread(flat, alike)
-
-
-@no_grad()
-def _share_in_graph(tensors: Sequence[Tensor], group: Any) -> None:
-    """The same as nodes of a trace."""
-    key = None if group is _processes.GroupMember.WORLD else group.key
-    flat = _collectives.broadcast_from(cat([each.reshape(-1) for each in tensors]), 0, key)
-    for each, part in zip(tensors, flat.split([each.numel() for each in tensors]), strict=True):
-        each.copy_(part.reshape(each.shape))
 
 
 explain_all(globals())
