@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 import weakref
@@ -276,3 +277,35 @@ def test_gradients_that_hooks_see_after_accumulation_have_memory_of_their_own(mo
     (a * 1).backward(g)
     a.grad.zero_()
     assert g.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("way", ["method", "attribute", "module"])
+def test_hooks_outlive_a_time_without_gradients(way):
+    """As where a GAN's discriminator is frozen for the steps of its generator."""
+    module, seen = torch.nn.Linear(2, 1, bias=False), []
+    w = module.weight
+    w.register_hook(lambda g: seen.append("gradient"))
+    handle = w.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+
+    def requires(value):
+        if way == "attribute":
+            w.requires_grad = value
+        else:
+            (w if way == "method" else module).requires_grad_(value)
+
+    before = w.sum()  # its graph goes on as it was recorded
+    requires(False)
+    requires(False)
+    assert copy.deepcopy(w).requires_grad_()._node._hooks is None
+    requires(True)
+    requires(True)
+    w.sum().backward()
+    assert seen == ["gradient", [[1, 1]]]
+    before.backward()
+    assert seen[2] == "gradient"
+    requires(False)
+    handle.remove()
+    requires(True)
+    del seen[:]
+    w.sum().backward()
+    assert seen == ["gradient"]

@@ -39,6 +39,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if not requires_grad:
         if not self.is_leaf:
             raise GraphError(message("requires_grad_", "only a leaf can stop requiring grad", hint="use y.detach()"))
+        node: Any = self._node
+        if node is not None and node._hooks is not None:
+            self._own_hooks = node._hooks
         self._own_grad, self._node, self._retained = self.grad, None, None
     elif self._node is None:
         if self._array.dtype.kind not in "fcV" and not self.dtype.is_floating_point:
@@ -58,6 +61,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 )
             )
         self._node = leaf(self)
+        if self._own_hooks is not None:  # those it had before it stopped
+            self._node._hooks, self._own_hooks = self._own_hooks, None
         if self._own_grad is not None:
             self._node.grad, self._own_grad = self._own_grad, None
     return self

@@ -85,6 +85,32 @@ class Choice(nn.Module):
         return self.branches[which](x)
 
 
+def two_models():
+    """A discriminator that is frozen for the generator's steps, as in a GAN."""
+
+    def trained(parallel):
+        genesis.manual_seed(0)
+        models = [nn.Linear(5, 2).double(), nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1)).double()]
+        made, judge = [DistributedDataParallel(m) for m in models] if parallel else models
+        first, second = (optim.SGD(m.parameters(), 0.5) for m in (made, judge))
+        for x, y in zip(X, Y, strict=True):
+            x, y = (mine(x), mine(y)) if parallel else (x, y)
+            second.zero_grad()
+            fake = made(x)
+            both = judge(genesis.cat([y, fake.detach()]))
+            (both[len(y) :].exp().mean() + (-both[: len(y)]).exp().mean()).backward()
+            second.step()
+            first.zero_grad()
+            judge.requires_grad_(False)
+            (-judge(fake)).exp().mean().backward()
+            judge.requires_grad_(True)
+            first.step()
+        return models
+
+    for ours, whole in zip(trained(True), trained(False), strict=True):
+        near(ours, whole)
+
+
 def unused():
     genesis.manual_seed(0)
     model = Choice().double()
@@ -213,6 +239,7 @@ def what_is_refused():
 checks = [
     training,
     accumulation,
+    two_models,
     unused,
     buffers,
     precision_and_checkpoints,
