@@ -1,6 +1,6 @@
 """What ranks do together, under the names of ``torch.distributed.algorithms``.
 
-`join`   ranks that have more steps than others
+`join`   ranks that have more steps than others     `models`   ... and a model that is trained by all
 """
 
 from __future__ import annotations

@@ -1,16 +1,29 @@
-"""DistributedDataParallel in ranks that have different numbers of steps."""
+"""What `genesis.nn.parallel.DistributedDataParallel` asks of ranks: equal tensors, and steps of which they have different numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.tensor import wrap
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed.algorithms.join import Join, JoinHook
-from genesis.distributed.collectives import ReduceOp, all_reduce
-from genesis.nn.parallel.distributed import share
+from genesis.distributed.collectives import ReduceOp, all_reduce, broadcast
+from genesis.distributed.memory import spread
+
+
+def share(tensors: Sequence[Tensor], group: Any, root: int = 0) -> None:
+    """Make tensors those of one rank of a group: one message for each dtype."""
+    by_dtype: dict[Any, list[Tensor]] = {}
+    for each in tensors:
+        by_dtype.setdefault(each._array.dtype, []).append(each)
+    for alike in by_dtype.values():
+        flat = np.concatenate([each._array.reshape(-1) for each in alike])
+        broadcast(wrap(flat), group=group, group_src=root)
+        if group.rank() != root:
+            spread(flat, alike)
 
 
 def begun(model: Any) -> int:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
 from genesis.nn.parallel.shards import Shards
 
-_groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
+_groups = Late("genesis.distributed.groups")
 _collectives = Late("genesis.distributed.nn.ops")
-_memory, _environment = Late("genesis.distributed.memory"), Late("genesis.distributed.environment")
-_join, _joining = Late("genesis.distributed.algorithms.join"), Late("genesis.nn.parallel.joining")
+_environment = Late("genesis.distributed.environment")
+_join, _models = Late("genesis.distributed.algorithms.join"), Late("genesis.distributed.algorithms.models")
 _CAP = 25  # MiB
 
 
@@ -103,7 +100,7 @@ class DistributedDataParallel(Module):
         self.shards = None if shards is None else Shards(shards, self.process_group)
         if self._together:
             if init_sync:
-                share([*module.parameters(), *module.buffers()], self.process_group)
+                _models.share([*module.parameters(), *module.buffers()], self.process_group)
             object.__setattr__(
                 self,
                 "_buckets",
@@ -114,11 +111,11 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives; the backward through it combines gradients, unless this is inside of `no_sync`."""
-        root = _joining.begun(self) if self._join_config.enable else 0
+        root = _models.begun(self) if self._join_config.enable else 0
         if self._together and self.require_backward_grad_sync:
             buffers = list(self.module.buffers()) if self.broadcast_buffers else []
             if buffers:
-                share(buffers, self.process_group, root)
+                _models.share(buffers, self.process_group, root)
             if grad_mode.get():
                 self._buckets.prepare()
         elif self._together:
@@ -171,7 +168,7 @@ class DistributedDataParallel(Module):
 
     def join_hook(self, **kwargs: Any) -> Any:
         """What a rank that has no step left does: it adds zeros to the gradients of the others."""
-        return _joining.Hook(self, **kwargs)
+        return _models.Hook(self, **kwargs)
 
     @property
     def join_device(self) -> Any:
@@ -182,18 +179,6 @@ class DistributedDataParallel(Module):
     def join_process_group(self) -> Any:
         """The ranks."""
         return self.process_group
-
-
-def share(tensors: Sequence[Tensor], group: Any, root: int = 0) -> None:
-    """Make tensors those of one rank of a group: one message for each dtype."""
-    by_dtype: dict[Any, list[Tensor]] = {}
-    for each in tensors:
-        by_dtype.setdefault(each._array.dtype, []).append(each)
-    for alike in by_dtype.values():
-        flat = np.concatenate([each._array.reshape(-1) for each in alike])
-        _processes.broadcast(wrap(flat), group=group, group_src=root)
-        if group.rank() != root:
-            _memory.spread(flat, alike)
 
 
 explain_all(globals())
