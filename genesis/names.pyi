@@ -703,7 +703,7 @@ def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.in
     tensor([0., 1., 1.])
     """
 def cdist(x1: Tensor, x2: Tensor, p: builtins.float = ..., compute_mode: builtins.str = ...) -> Tensor:
-    """Distances in the p-norm between all pairs of rows; ``compute_mode`` has no effect.
+    """Distances in the p-norm between all pairs of rows; exact, so ``compute_mode`` has no effect.
 
     >>> import genesis
     >>> genesis.cdist(genesis.zeros(1, 2), genesis.tensor([[3., 4.]]))
