@@ -307,3 +307,12 @@ def test_the_loss_of_each_target_has_the_targets_shape(shape, weighted):
     found = F.nll_loss(x, target, weight, reduction="none")
     assert found.shape == target.shape
     np.testing.assert_array_equal(found.numpy(), want.squeeze(min(1, x.ndim - 1)))
+
+
+@pytest.mark.parametrize("loss", ["huber_loss", "smooth_l1_loss"])
+def test_far_from_zero_the_slope_is_one_even_at_infinity(loss):
+    x = genesis.tensor([np.inf, -np.inf, 1.0, -1.0, 0.25, np.nan], requires_grad=True)
+    losses = getattr(genesis.nn.functional, loss)(x, genesis.zeros(6), reduction="none")
+    losses.sum().backward()
+    np.testing.assert_array_equal(losses.detach().numpy(), [np.inf, np.inf, 0.5, 0.5, 0.03125, np.nan])
+    np.testing.assert_array_equal(x.grad.numpy(), [1, -1, 1, -1, 0.25, np.nan])

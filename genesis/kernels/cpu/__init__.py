@@ -4,7 +4,7 @@
 `elementwise`, `pointwise`, `special`  functions of float32 arrays by way of float64, in blocks
 `norm`        layer and RMS norm, fused
 `activation`  SiLU, fused
-`loss`        cross entropy, fused
+`loss`        cross entropy, fused; `ctc` connectionist temporal classification
 `attention`   attention, fused
 `channel_norm`  batch and instance norm, fused
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
@@ -25,6 +25,7 @@ from genesis.kernels.cpu import attention as attention
 from genesis.kernels.cpu import channel_norm as channel_norm
 from genesis.kernels.cpu import compiled as compiled
 from genesis.kernels.cpu import convolution as convolution
+from genesis.kernels.cpu import ctc as ctc
 from genesis.kernels.cpu import distance as distance
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import gemm as gemm

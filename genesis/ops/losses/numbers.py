@@ -230,10 +230,8 @@ wrong_inputs(
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     away = x - y
-    size = away.abs()
-    far = size > delta
-    near = where(far, 0.0, away)  # an infinite one times the zero of the other side were nan
-    return where(far, delta * (size - 0.5 * delta), 0.5 * near * near)
+    near = away.clamp(-delta, delta)
+    return near * (away - 0.5 * near)
 
 
 @_loss()

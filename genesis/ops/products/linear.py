@@ -14,7 +14,6 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, composite, contraction
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.products.einsum import einsum
 from genesis.ops.products.matmul import as_rows, matmul, product_spec, rows_times, same_dtype
 from genesis.ops.shapes.expand import sum_to
 
@@ -156,7 +155,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> genesis.nn.functional.bilinear(genesis.ones(1, 2), genesis.ones(1, 3), genesis.ones(1, 2, 3))
     tensor([[6.]])
     """
-    out = einsum("...i,kij,...j->...k", input1, weight, input2)
+    k, i, j = weight.shape
+    rows = (input2 @ weight.reshape(k * i, j).T).reshape(*input2.shape[:-1], k, i)  # $W_k x_2$
+    out = (rows @ input1.unsqueeze(-1)).squeeze(-1)
     return out if bias is None else out + bias
 
 
