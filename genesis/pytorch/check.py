@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from genesis.core.call.generated import compiled
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.modules import find
 from genesis.pytorch.names import house, is_module, names
@@ -120,6 +121,8 @@ class _Reader(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
         dotted = self.dotted(node)
         if dotted is not None:
+            if isinstance(node.ctx, ast.Store) and state_of(dotted)[0] == ABSENT:  # a switch that the program sets
+                dotted = dotted.rpartition(".")[0]
             self.note(dotted, node.lineno)
             return
         absent = node.attr in names()["torch.Tensor"] and not hasattr(Tensor, node.attr)
@@ -128,8 +131,8 @@ class _Reader(ast.NodeVisitor):
         self.visit(node.value)
 
     def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
-        if isinstance(node.ctx, ast.Store) and self.bound.get(node.id, "torch") != "torch":
-            del self.bound[node.id]  # the name stands for something else from here on
+        if isinstance(node.ctx, ast.Store):
+            self._hide(node.id)
 
     def visit_FunctionDef(self, node: _Scope) -> None:  # noqa: N802
         """Names of its own that a function, a lambda or a comprehension has hide those of the program."""
@@ -139,6 +142,20 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
         imported = {name: dotted for name, dotted in self.bound.items() if name not in own}
         self.bound = {**outside, **imported}
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            self._hide(node.name)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+        """What the body of a class binds is known in there."""
+        outside = dict(self.bound)
+        self.generic_visit(node)
+        self.bound = outside
+        self._hide(node.name)
+
+    def _hide(self, name: str) -> None:
+        """The name stands for something of the program from here on."""
+        if self.bound.get(name, "torch") != "torch":
+            del self.bound[name]
 
     visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef  # noqa: N815
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_FunctionDef  # noqa: N815
@@ -254,12 +271,13 @@ def resolve(dotted: str) -> Any:
 def _parameters(value: Any) -> frozenset[str] | None:
     """The keywords that a call of this accepts; None where nothing is known of them."""
     try:
-        parameters = inspect.signature(value).parameters.values()
+        whole = compiled(value) if inspect.isfunction(value) else value
+        told, taken = (inspect.signature(whole, follow_wrapped=told).parameters.values() for told in (True, False))
     except (TypeError, ValueError):
         return None
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+    if any(p.kind is p.VAR_KEYWORD for p in (*told, *taken)):
         return None
-    return frozenset(p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY)
+    return frozenset(p.name for p in (*told, *taken) if p.kind is not p.POSITIONAL_ONLY)
 
 
 def report(paths: Iterable[str], as_json: bool = False, every: bool = False) -> tuple[str, int]:

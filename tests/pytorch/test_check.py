@@ -57,6 +57,33 @@ def test_what_works_and_what_differs(tmp_path):
     assert found["torch.nn.MSELoss"] == found["torch.relu"] == DIFFERS and "masked_tensor" not in str(found)
 
 
+def test_names_that_the_program_defines_are_its_own(tmp_path):
+    found = states(
+        tmp_path,
+        "from torch.utils.data import Dataset\nfrom torch import relu, tanh, sigmoid\n"
+        "class Dataset(Dataset):\n    def relu(self):\n        pass\n"
+        "def tanh(x):\n    pass\n"
+        "Dataset(mine=1)\ntanh(mine=1)\nrelu(mine=1)\n",
+    )
+    assert found["torch.utils.data.Dataset"] == found["torch.tanh"] == WORKS and found["torch.relu"] == DIFFERS
+
+
+def test_arguments_that_are_taken_beside_those_of_the_signature(tmp_path):
+    found = states(
+        tmp_path, "import torch\ntorch.stack([x], out=y)\ntorch.gather(x, axis=0, index=i)\ntorch.sum(x, at=0)\n"
+    )
+    assert found["torch.stack"] == found["torch.gather"] == WORKS and found["torch.sum"] == DIFFERS
+
+
+def test_switches_that_a_program_sets_are_no_names_it_needs(tmp_path):
+    text = (
+        "import torch\ntorch._inductor.config.coordinate_descent_tuning = True\nprint(torch._inductor.config.unknown)\n"
+    )
+    found = states(tmp_path, text)
+    assert found["torch._inductor.config"] == WORKS and found["torch._inductor.config.unknown"] == ABSENT
+    assert "torch._inductor.config.coordinate_descent_tuning" not in found
+
+
 def test_places_are_files_and_lines(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "a.py").write_text("import torch\n\ntorch.masked.masked_tensor(x)\ntorch.masked.masked_tensor(x)\n")

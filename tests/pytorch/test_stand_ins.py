@@ -56,7 +56,11 @@ def test_compilers_leave_functions_as_they_are(torch):
     def f(x):
         return x * 2
 
-    assert torch.jit.script(f) is f and torch.jit.trace(f, torch.ones(1)) is f and not torch.jit.is_scripting()
+    assert (
+        torch.jit.script(f) is torch.jit.script_method(f) is f
+        and torch.jit.trace(f, torch.ones(1)) is f
+        and not torch.jit.is_scripting()
+    )
     assert torch.compiler.disable(f)(3) == 6 and not torch.compiler.is_compiling() and torch.jit.ignore()(f) is f
     assert torch.jit.wait(torch.jit.fork(f, 3)) == 6
     with pytest.raises(RuntimeError, match=r"save: a function is no traced function"):

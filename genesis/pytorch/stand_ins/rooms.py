@@ -7,6 +7,7 @@ import functools
 import importlib
 import math
 import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -344,6 +345,9 @@ values("torch._dynamo")(
              **dict.fromkeys(("mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic"), nothing),
              **dict.fromkeys(("allow_in_graph", "assume_constant_result", "disallow_in_graph"), as_it_is)}
 )  # fmt: skip
+values("torch._inductor.config")(
+    lambda: {name: types.SimpleNamespace() for name in ("aot_inductor", "cpp", "cuda", "trace", "triton")}
+)
 values("torch.utils.data._utils.collate")(from_module("genesis.data", "default_collate", "default_convert"))
 
 

@@ -44,7 +44,7 @@ def _jit_load(f: Any, map_location: Any = None, _extra_files: Any = None, _resto
 def _jit() -> Values:
     nn, futures = importlib.import_module("genesis.nn"), importlib.import_module("genesis.pytorch.futures")
     return {
-        **dict.fromkeys(("script", "optimize_for_inference", "ignore", "unused", "export", "interface", "script_if_tracing", "_script_if_tracing", "_overload", "_overload_method"),
+        **dict.fromkeys(("script", "optimize_for_inference", "ignore", "unused", "export", "interface", "script_method", "script_if_tracing", "_script_if_tracing", "_overload", "_overload_method"),
                         as_it_is),
         "trace": as_it_is, "trace_module": as_it_is, "freeze": as_it_is, "annotate": lambda kind, value: value,
         "Attribute": lambda value, kind: value, "isinstance": builtins.isinstance, "fork": fork,
