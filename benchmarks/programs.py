@@ -102,7 +102,9 @@ def run(
         start = [sys.executable, "-W", "ignore"]
         start += ["-m", "genesis", "run", str(RECORDER), "--torch"] if genesis else [str(RECORDER)]
         script = [str(output), str(weights), str(options.steps), str(copy / program.path), *program.arguments]
-        path = os.pathsep.join([str(HERE / "standins"), str(HERE.parent), str(copy), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join(
+            [str(HERE / "standins"), str(HERE.parent), str(copy), str(copy / "src"), os.environ.get("PYTHONPATH", "")]
+        )
         environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
         environment["DISTURBED"] = "1" if disturbed else ""
         try:

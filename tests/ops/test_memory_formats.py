@@ -16,6 +16,7 @@ def _makers(x, order):
         x.to(memory_format=order),
         x.clone(memory_format=order),
         x.float(memory_format=order),
+        genesis.clone(x, memory_format=order),
     ]
 
 
@@ -30,6 +31,21 @@ def test_channels_are_last_in_memory(order):
         assert y.contiguous().is_contiguous() and y.to(memory_format=contiguous_format).equal(y)
     assert x.to(memory_format=preserve_format) is x and x.to(memory_format=None) is x
     assert x.clone(memory_format=None).equal(x)
+
+
+@pytest.mark.parametrize("order", LAST, ids=str)
+def test_new_tensors_in_an_order(order):
+    strides = genesis.ones(LAST[order]).to(memory_format=order).stride()
+    made = genesis.empty(LAST[order], memory_format=order, dtype=genesis.float64, requires_grad=True)
+    assert made.stride() == strides and made.dtype is genesis.float64 and made.requires_grad and made.is_leaf
+    for like in (genesis.empty_like, genesis.zeros_like, genesis.ones_like):
+        assert like(made, memory_format=order).stride() == strides
+    assert genesis.empty(2, 3, memory_format=contiguous_format).is_contiguous()
+    assert made.clone(memory_format=contiguous_format).is_contiguous()
+    with pytest.raises(TypeError, match="zeros: has no argument memory_format"):
+        genesis.zeros(LAST[order], memory_format=order)
+    with pytest.raises(RuntimeError, match="channels last is for tensors of"):
+        genesis.empty(2, 3, memory_format=order)
 
 
 def test_gradients_go_back():

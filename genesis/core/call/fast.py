@@ -16,6 +16,7 @@ import numpy as np
 from genesis.arrays.protocol import Dispatched
 from genesis.base.quiet import silent, unnamed
 from genesis.core.call.dispatch import elementwise, operated
+from genesis.core.call.generated import rename_parameters
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op
 from genesis.core.call.operands import KNOWN, unknown_operand
@@ -101,8 +102,10 @@ def unary_path(op: Op) -> Callable[..., Any]:
     return unnamed(call)  # type: ignore[no-any-return]
 
 
-def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
-    """The public function ``op(input, other, *, out=None)`` of an elementwise op, and its operator."""
+def binary_path(op: Op, weak_scalars: bool, second: str = "other") -> Callable[..., Any]:
+    """The public function ``op(input, other, *, out=None)`` of an elementwise op, and its operator; ``second`` is what
+    callers call the second operand.
+    """
     ndarray, kernel, make_node, recording = np.ndarray, silent(op.kernel), op.node, grad_mode.get
     keep = _kept(op)
     keep_out = any(name == "out" for name, _, _, _ in op.saves)
@@ -124,6 +127,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             raise unknown_operand(op, other)
         return result
 
+    rename_parameters(call, "input", second)
     users: Any = None  # as in `unary_path`
 
     def operator(input: Tensor, other: Any) -> Tensor:

@@ -11,6 +11,14 @@ from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 
+def rename_parameters(function: Any, *names: str) -> None:
+    """Let callers know the first parameters of a function, which are no cells, under these names."""
+    code = function.__code__
+    renamed = dict(zip(code.co_varnames, names, strict=False))
+    function.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+    function.__annotations__ = {renamed.get(name, name): kind for name, kind in function.__annotations__.items()}
+
+
 def generated(source: Callable[[], str], name: str, filename: str, scope: dict[str, Any]) -> Callable[..., Any]:
     """The function ``call`` that a source text defines, under a name and a file of its own; tracebacks show its lines.
 

@@ -27,7 +27,7 @@ from genesis.core.layers import stored as stored_arrays  # noqa: F401, ops act o
 
 # ---- copies and conversions
 
-clone = unary(
+_plain_clone = unary(
     "clone",
     lambda x: x.copy(),
     "A copy with its own memory; the gradient passes through.",
@@ -36,18 +36,17 @@ clone = unary(
     inplace=False,
     strides=lambda input: None,
 )
-_plain_clone = clone
 
 
-def _clone(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    if _is_format("clone", memory_format) and memory_format in FORMAT_DIMS:
-        return _channels_last(self, FORMAT_DIMS[memory_format])
-    return _plain_clone(self)
+def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+    if not _is_format("clone", memory_format) or input.is_contiguous(memory_format):
+        return _plain_clone(input)
+    return _contiguous(input, memory_format)
 
 
-_clone.__doc__ = clone.__doc__
-_clone.op = clone.op
-Tensor.clone = _clone
+clone.__doc__ = _plain_clone.__doc__
+clone.op = _plain_clone.op
+Tensor.clone = clone
 
 
 def _contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:

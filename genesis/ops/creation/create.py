@@ -13,7 +13,8 @@ from genesis.arrays.spec import Spec, meta
 from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
-from genesis.base.errors import DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.base.layouts import FORMAT_DIMS
 from genesis.base.memory import impossible, too_large
 from genesis.base.narrow import NARROW, converted
 from genesis.core.call.recording import made_inside
@@ -31,6 +32,12 @@ def finished(array: Any, requires_grad: bool) -> Tensor:
     if ACTIVE or LEVELS:
         made_inside(out)
     return out.requires_grad_() if requires_grad else out
+
+
+def laid_out(made: Tensor, memory_format: Any, requires_grad: bool) -> Tensor:
+    """A new tensor in an order of memory."""
+    made = made.contiguous(memory_format)
+    return made.requires_grad_() if requires_grad else made
 
 
 def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
@@ -68,12 +75,17 @@ def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, device: Any, m
 def _maker(name: str, make: Any, what: str) -> Any:
     def create(
         *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        pin_memory: bool = False, requires_grad: bool = False,
+        pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
         if layout is not None or pin_memory is not False:
             expect_plain(name, layout, pin_memory)
             if pin_memory:
                 return pinned(create(*shape, size=size, out=out, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
+        if memory_format is not None:
+            if name != "empty":
+                raise ArgumentError(message(name, "has no argument memory_format", hint="to(memory_format=...)"))
+            made = create(*shape, size=size, out=out, dtype=dtype, device=device)
+            return laid_out(made, memory_format, requires_grad)
         if size is not None:
             shape = (*shape, size)
         if out is dtype is device is None and not (requires_grad or ACTIVE or LEVELS):  # as it is mostly called
@@ -103,6 +115,8 @@ def _maker(name: str, make: Any, what: str) -> Any:
             expect_plain(name + "_like", layout, pin_memory)
             if pin_memory:
                 return pinned(create_like(input, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
+        if memory_format in FORMAT_DIMS:
+            return laid_out(create_like(input, dtype=dtype, device=device), memory_format, requires_grad)
         try:
             kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
             return finished(new_filled(name + "_like", tuple(input._array.shape), kind, device, make), requires_grad)

@@ -163,11 +163,11 @@ def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
     return tuple(sorted(range(self.ndim), key=lambda d: -steps[d]))
 
 
-def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
+def _sum_to_size(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """Sum over the dimensions that broadcasting from ``size`` would add or stretch."""
-    from genesis.ops.shapes.expand import sizes
+    from genesis.ops.shapes.expand import sizes_of
 
-    wanted, mine = sizes(size), tuple(self._array.shape)
+    wanted, mine = sizes_of("sum_to_size", "size", size, named), tuple(self._array.shape)
     behind = mine[len(mine) - len(wanted) :]
     if len(wanted) > len(mine) or any(n not in (1, m) for n, m in zip(wanted, behind, strict=True)):
         raise ShapeError(message("sum_to_size", f"size {list(wanted)} does not broadcast to {list(mine)}"))

@@ -128,7 +128,7 @@ def randn(
 
 @creates
 def randint(
-    low: Any,
+    low: Any = None,
     high: Any = None,
     size: Any = None,
     *,
@@ -147,8 +147,11 @@ def randint(
     >>> int(x.min()), int(x.max())
     (3, 4)
     """
-    if size is None:
+    if size is None and low is not None:
         low, high, size = 0, low, high
+    low = 0 if low is None else low
+    if high is None or size is None:
+        raise ArgumentError(message("randint", "needs high and size", hint="randint(10, (3,)) or randint(5, 10, (3,))"))
     if high <= low:
         raise ShapeError(message("randint", f"the range from {low} to {high} is empty"))
     if low < -(2**63) or high > 2**63:
@@ -208,7 +211,7 @@ rand_like, randn_like = _like(rand), _like(randn)
 @creates(out=False)
 def randint_like(
     input: Tensor,
-    low: Any,
+    low: Any = 0,
     high: Any = None,
     *,
     generator: Any = None,

@@ -67,7 +67,10 @@ _ALLOWED: dict[str, tuple[str, Callable[..., bool]]] = {
         "p must be between 0 and 1",
         lambda p=0.5: bool(((p >= 0) & (p <= 1)).all()) if isinstance(p, Tensor) else 0 <= p <= 1,
     ),
-    "random_": ("low must be below high", lambda low=0, high=None: low >= 0 if high is None else low < high),
+    "random_": (
+        "low must be below high",
+        lambda low=0, high=None, to=None: low >= 0 if high is to is None else low < (to if high is None else high),
+    ),
 }
 
 
@@ -108,7 +111,10 @@ def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: fl
     return stream.normal(tuple(shape), wide) * wide(std) + wide(mean)
 
 
-def _random(stream: Generator, shape: Any, kind: Any, low: int = 0, high: int | None = None) -> Any:
+def _random(
+    stream: Generator, shape: Any, kind: Any, low: int = 0, high: int | None = None, to: int | None = None
+) -> Any:
+    high = to if high is None else high
     if high is None:
         low, high = (
             (0, low)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.creating import creates
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
@@ -18,7 +18,13 @@ from genesis.ops.creation.create import finished, new_filled
 
 @creates
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
@@ -29,8 +35,10 @@ def arange(
     >>> genesis.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
+    if start is None or end is None:
+        start, end = 0, start if end is None else end
     if end is None:
-        start, end = 0, start
+        raise ArgumentError(message("arange", "needs an end", hint="arange(3)"))
     start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
     whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
     kind = dtypes.as_np(dtype if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype())

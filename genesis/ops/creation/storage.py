@@ -245,15 +245,15 @@ def _set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any =
     return self
 
 
-def _resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+def _resize_(self: Tensor, *size: Any, memory_format: Any = None, **named: Any) -> Tensor:
     """Another shape: the elements in their order, cut off or followed by whatever the memory holds.
 
     Raises:
         RuntimeError: the tensor requires grad
     """
-    from genesis.ops.shapes.expand import sizes
+    from genesis.ops.shapes.expand import sizes_of
 
-    shape = sizes(size)
+    shape = sizes_of("resize_", "size", size, named)
     if self.requires_grad:
         raise UnsupportedError(message("resize_", "the tensor requires grad", hint="x.detach().resize_(...)"))
     if shape != tuple(self._array.shape):

@@ -279,6 +279,7 @@ pow = binary(
         np.multiply(x, x) if type(y) is int and y == 2 else _power(x, y) if x.dtype.kind in "iu" else np.power(x, y)
     ),
     weak_scalars=True,
+    second="exponent",
 )
 
 

@@ -234,6 +234,7 @@ _clamp_min = binary(
         lambda g, input, other: _kept(g, input >= other),
         lambda g, input, other: _kept(g, input < other),
     ),
+    second="min",
 )
 
 _clamp_max = binary(
@@ -246,6 +247,7 @@ _clamp_max = binary(
         lambda g, input, other: _kept(g, input <= other),
         lambda g, input, other: _kept(g, input > other),
     ),
+    second="max",
 )
 
 

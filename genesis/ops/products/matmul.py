@@ -14,6 +14,7 @@ from genesis.base import dtypes
 from genesis.base.blas import product, product_and_bias, product_of_halves
 from genesis.base.quiet import unnamed
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.core.call.generated import rename_parameters
 from genesis.core.call.halves import HALVES
 from genesis.core.call.kinds import case, composite, contraction, fails, in_front
 from genesis.core.call.older import older_forms
@@ -202,7 +203,7 @@ def _ranks(name: str, *pairs: tuple[Tensor, int]) -> None:
             )
 
 
-def _strict_product(name: str, left: int, right: int, doc: str, sample: Any) -> Any:
+def _strict_product(name: str, left: int, right: int, doc: str, sample: Any, second: str = "mat2") -> Any:
     def product(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         if not isinstance(input, Tensor) and getattr(input, "is_sparse", False):
             return input @ mat2  # type: ignore[no-any-return]
@@ -217,6 +218,7 @@ def _strict_product(name: str, left: int, right: int, doc: str, sample: Any) -> 
             )
         return matmul(input, mat2, out=out)
 
+    rename_parameters(product, "input", second)
     product.__name__ = product.__qualname__ = name
     product.__doc__ = doc
     bad = (lambda t: case(t(*[2] * left), t(2, 2, 2, 2)), RuntimeError, f"{name}: expected {right}-D tensors, got 4-D")
@@ -240,13 +242,13 @@ mv = _strict_product("mv", 2, 1, """Product of a matrix and a vector.
 >>> import genesis
 >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
 tensor([2.])
-""", lambda t: [case(t(2, 3), t(3))])  # fmt: skip
+""", lambda t: [case(t(2, 3), t(3))], "vec")  # fmt: skip
 dot = _strict_product("dot", 1, 1, """Dot product of two vectors, $\\\\sum_i x_i y_i$.
 
 >>> import genesis
 >>> genesis.dot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
 tensor(11.)
-""", lambda t: [case(t(3), t(3))])  # fmt: skip
+""", lambda t: [case(t(3), t(3))], "tensor")  # fmt: skip
 
 
 @composite(halves="alike", dtypes="fc", out=True)

@@ -164,7 +164,13 @@ def _along(name: str, find: Any, input: Tensor, dim: int, keepdim: bool) -> tupl
 
 @composite(dtypes="fib", out=True)
 def max(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: int | None = None,
+    keepdims: bool | None = None,
+    other: Tensor | None = None,
 ) -> Any:
     """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
@@ -178,6 +184,7 @@ def max(
     >>> genesis.max(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).indices
     tensor([1, 0])
     """
+    dim = dim if other is None else other
     dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
     if dim is None:
         return amax(input)
@@ -191,7 +198,13 @@ wrong_inputs(max, _out_of_range, _no_identity)
 
 @composite(dtypes="fib", out=True)
 def min(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: int | None = None,
+    keepdims: bool | None = None,
+    other: Tensor | None = None,
 ) -> Any:
     """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
@@ -199,6 +212,7 @@ def min(
     >>> genesis.min(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).values
     tensor([1., 2.])
     """
+    dim = dim if other is None else other
     dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
     if dim is None:
         return amin(input)

@@ -35,11 +35,28 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
         raise ArgumentError(message("size", f"sizes must be integers, got {type(bad).__name__}")) from None
 
 
-def varargs(call: Any, name: str) -> Any:
+def sizes_of(name: str, keyword: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
+    """The integers of a call ``x.reshape(2, 3)``, ``x.reshape((2, 3))`` or ``x.reshape(shape=(2, 3))``.
+
+    Raises:
+        TypeError: another keyword, or both forms at once
+    """
+    if not named:
+        return sizes(args)
+    named = {k: v for k, v in named.items() if k != "implicit" or name != "expand"}
+    if args and not named:
+        return sizes(args)
+    if args or set(named) != {keyword}:
+        given = ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in named.items())])
+        raise ArgumentError(message(name, f"expected {keyword}=, got {given}", hint=f"{name}({keyword}=(2, 3))"))
+    return sizes((named[keyword],))
+
+
+def varargs(call: Any, name: str, keyword: str) -> Any:
     """The method form ``x.reshape(2, 3)`` of ``reshape(x, (2, 3))``."""
 
-    def method(self: Tensor, *shape: Any) -> Tensor:
-        return call(self, sizes(shape))
+    def method(self: Tensor, *shape: Any, **named: Any) -> Tensor:
+        return call(self, sizes_of(name, keyword, shape, named))
 
     method.__name__, method.__doc__ = name, call.__doc__
     setattr(Tensor, name, method)
@@ -122,7 +139,7 @@ wrong_inputs(
 )
 
 
-varargs(expand, "expand")
+varargs(expand, "expand", "size")
 
 
 @composite(dtypes=_ALL)

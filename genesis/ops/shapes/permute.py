@@ -55,7 +55,7 @@ wrong_inputs(
 )
 
 
-varargs(permute, "permute")
+varargs(permute, "permute", "dims")
 
 
 def _transposed(input: Tensor, dim0: Any, dim1: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.shapes.expand import sizes
+from genesis.ops.shapes.expand import sizes_of
 from genesis.ops.shapes.reshape import reshape
 
 _ALL = "fcib"
@@ -36,17 +36,17 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
 samples(tile, lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
 
 
-Tensor.tile = lambda self, *dims: tile(self, sizes(dims))
+Tensor.tile = lambda self, *dims, **named: tile(self, sizes_of("tile", "dims", dims, named))
 
 
-def _repeat(self: Tensor, *repeats: Any) -> Tensor:
+def _repeat(self: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """The tensor repeated like tiles, one count for each dimension.
 
     >>> import genesis
     >>> genesis.tensor([1., 2.]).repeat(2, 1).shape
     genesis.Size([2, 2])
     """
-    counts = sizes(repeats)
+    counts = sizes_of("repeat", "repeats", repeats, named)
     if len(counts) < self.ndim:
         raise ShapeError(message("repeat", f"{len(counts)} repeats for {self.ndim} dimensions"))
     return tile(self, counts)

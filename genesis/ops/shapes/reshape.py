@@ -21,7 +21,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
 from genesis.core.call.strides import reshaped
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.shapes.expand import sizes, varargs
+from genesis.ops.shapes.expand import sizes_of, varargs
 
 _ALL = "fcib"
 
@@ -169,14 +169,16 @@ def view_dtype(input: Array, dtype: Any) -> Any:
 samples(view_dtype, lambda t: [case(t(2, 4), np.dtype(np.int16))])
 
 
-def _view(self: Tensor, *shape: Any) -> Tensor:
+def _view(self: Tensor, *shape: Any, dtype: Any = None, **named: Any) -> Tensor:
+    if dtype is not None:
+        shape = (*shape, dtype)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return view_dtype(self, shape[0].np)
-    return view_shape(self, sizes(shape))
+    return view_shape(self, sizes_of("view", "size", shape, named))
 
 
 _view.__doc__ = view_shape.__doc__
-varargs(reshape, "reshape")
+varargs(reshape, "reshape", "shape")
 Tensor.view = _view
 Tensor.view_as = lambda self, other: view_shape(self, other._array.shape)
 Tensor.reshape_as = lambda self, other: reshape(self, other._array.shape)

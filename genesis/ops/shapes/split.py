@@ -113,8 +113,7 @@ wrong_inputs(split, (lambda t: case(t(5), [1, 2]), RuntimeError, "split: pieces 
 
 
 Tensor.split = lambda self, split_size, dim=0: split(self, split_size, dim)
-split_with_sizes = split
-Tensor.split_with_sizes = Tensor.split
+Tensor.split_with_sizes = lambda self, split_sizes, dim=0: split(self, split_sizes, dim)
 
 
 @composite(dtypes=_ALL)

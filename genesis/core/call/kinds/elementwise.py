@@ -294,19 +294,20 @@ def binary(
     path: str | None = None,
     torch_name: str | None = None,
     kernel: Callable[..., Any] | None = None,
+    second: str = "other",
 ) -> Callable[..., Any]:
     """Declare ``name(input, other, *, out=None)``, applied to pairs of elements after broadcasting.
 
     ``vjp`` holds one rule for each operand, by the names `input`, `other` and `out`; a rule gives the
     gradient in the result's shape, summing it back over broadcast axes is the engine's work.
-    ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
+    ``second``: the name of ``other`` for callers. ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
     """
     rules = {} if vjp is None else {n: r for n, r in zip(("input", "other"), vjp, strict=True) if r is not None}
     doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
     op = _record(name, ("input", "other"), meaning, kernel, doc, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
                  autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name)  # fmt: skip
     weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
-    op.call = binary_path(op, weak)
+    op.call = binary_path(op, weak, second)
     call = finish(op, operators, result != "bool" if inplace is None else inplace, path is None)
     if reflected is not None:
         setattr(Tensor, reflected, call.operator if commutes else reversed_path(op, call))  # type: ignore[attr-defined]
