@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Iterator
@@ -132,7 +133,7 @@ def tensor_like(data: Any, x: Tensor) -> Tensor:
 
 def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, Any]:
     if isinstance(data, list | tuple):
-        data = _without_tensors(data)
+        data = _without_tensors(data, _depth(data))
     try:
         array = np.asarray(data)
         dtypes.from_numpy(array.dtype)
@@ -143,9 +144,11 @@ def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, A
         _check_range(array, want or (array.dtype if array.dtype.kind != "u" else np.dtype(np.int64)))
     if want is None and plain:
         default = dtypes.as_np(dtypes.get_default_dtype())
-        if array.dtype.kind == "f" and array.dtype == np.float64 and not _holds_arrays(data):
+        if _holds_arrays(data):
+            want = _promoted(data)
+        elif array.dtype.kind == "f" and array.dtype == np.float64:
             want = default
-        elif array.dtype.kind == "c" and not _holds_arrays(data):
+        elif array.dtype.kind == "c":
             want = np.result_type(default, np.complex64)
         elif requires_grad and array.dtype.kind in "biu":  # [1, 2, 3] that is to require grad means numbers
             want = default
@@ -186,12 +189,33 @@ def _holds_arrays(data: Any) -> bool:
     return isinstance(data, np.ndarray | np.generic)
 
 
-def _without_tensors(data: Any) -> Any:
+def _depth(data: Any) -> int:
+    """How many dimensions nested sequences have, by the first of each; a tensor among them is a number."""
+    depth = 0
+    while isinstance(data, list | tuple) and data:
+        data, depth = data[0], depth + 1
+    return depth + (data.ndim if isinstance(data, np.ndarray) else isinstance(data, list | tuple))
+
+
+def _without_tensors(data: Any, depth: int) -> Any:
     if isinstance(data, Tensor):
-        return data._on_host() if data.ndim else data._on_host()[()]
+        if depth:
+            return data._on_host()
+        if data.numel() != 1:  # type: ignore[attr-defined]
+            problem = f"a tensor in a list stands for a number, this one has {data.numel()} elements"  # type: ignore[attr-defined]
+            raise ArgumentValueError(message("tensor", problem, [("element", data._spec())], "stack(list)"))
+        return data._on_host().reshape(())[()]
     if isinstance(data, list | tuple):
-        return [_without_tensors(item) for item in data]
+        return [_without_tensors(item, depth - 1) for item in data]
     return data
+
+
+def _promoted(data: Any) -> np.dtype[Any]:
+    """The dtype of NumPy values and numbers together."""
+    default = dtypes.get_default_dtype()
+    of_numbers: dict[type, Any] = {bool: dtypes.bool, int: dtypes.int64, float: default, complex: default.to_complex()}
+    kinds = {of_numbers.get(type(leaf)) or dtypes.from_numpy(np.asarray(leaf).dtype) for leaf in _leaves_of(data)}
+    return dtypes.as_np(functools.reduce(dtypes.promote_types, kinds))
 
 
 def _leaves_of(data: Any) -> Iterator[Any]:
