@@ -83,3 +83,12 @@ def test_how_it_ends(folder, text, status, printed):
 def test_a_script_that_is_not_there(folder):
     done = started(folder, "run", "nowhere.py")
     assert done.returncode == 2 and done.stderr == "genesis run: nowhere.py: No such file or directory\n"
+
+
+def test_losses_of_different_shapes_warn_as_pytorch_does(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nprint(torch.nn.functional.mse_loss(torch.ones(2, 1), torch.zeros(2)).item())\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "genesis", "run", str(script), "--torch"], capture_output=True, text=True
+    )
+    assert done.stdout == "1.0\n" and "BroadcastWarning: mse_loss: shapes differ" in done.stderr
