@@ -33,7 +33,8 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
 
     Args:
         obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists,
-            tuples, sets, dicts and OrderedDicts of them
+            tuples, sets, dicts and OrderedDicts of them; in PyTorch's format, which a file then has unless ``format``
+            says otherwise, also objects that Python can pickle
         f: a path, or a binary file object with ``write``
         metadata: strings for the header of a safetensors file
         format: "safetensors" or "torch", whatever the name
@@ -50,7 +51,9 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
     >>> genesis.save({"w": genesis.ones(2)}, path); genesis.load(path)
     {'w': tensor([1., 1.])}
     """
-    write = _writer(obj, metadata, _format(f) if format is None else format)  # what cannot be saved is refused here
+    write = _writer(
+        obj, metadata, _format(f) if format is None else format, format is None
+    )  # what cannot be saved is refused here
     with _opened(f) as file:
         write(lambda piece: _write_all(file, piece))
 
@@ -61,7 +64,9 @@ def _format(f: Any) -> str:
     return "torch" if name.endswith(_PYTORCH) else "safetensors"
 
 
-def _writer(obj: Any, metadata: dict[str, str] | None, format: str) -> Callable[[Callable[[Any], None]], None]:
+def _writer(
+    obj: Any, metadata: dict[str, str] | None, format: str, free: bool
+) -> Callable[[Callable[[Any], None]], None]:
     if format == "torch":
         if metadata:
             raise ArgumentValueError(
@@ -74,7 +79,12 @@ def _writer(obj: Any, metadata: dict[str, str] | None, format: str) -> Callable[
         return pytorch.writer(obj)
     if format != "safetensors":
         raise ArgumentValueError(message("save", f"format {format!r} is not known", hint='"safetensors" or "torch"'))
-    pieces = safetensors.pieces(obj, metadata)
+    try:
+        pieces = safetensors.pieces(obj, metadata)
+    except ArgumentError:
+        if not free or metadata:
+            raise
+        return pytorch.writer(obj)  # it holds objects of the program's classes
 
     def write(put: Callable[[Any], None]) -> None:
         for piece in pieces:
@@ -114,8 +124,10 @@ def load(
     """Read what `save` wrote, any safetensors file, or a checkpoint of PyTorch (``.pt``, ``.pth``,
     ``pytorch_model.bin``).
 
-    The content says which. Nothing in a file is ever executed, whatever ``weights_only`` says: of a checkpoint's pickle
-    only tensors, containers and numbers are built, by an interpreter that can call nothing else. Files of a megabyte
+    The content says which. Of a checkpoint's pickle only tensors, containers and numbers are built, by an interpreter
+    that can call nothing else; ``weights_only=False`` also makes objects of classes that the program has imported: empty
+    ones that get their state. Nothing that a file names is imported or called, but for ``__setstate__`` of such a class.
+    Files of a megabyte
     and more are mapped into memory: their pages are read when they are used, and writing to a tensor does not change
     the file. Do not let another program write *into* a file that is mapped (`save` does not, it replaces files);
     ``mmap=False`` reads everything at once.
@@ -150,7 +162,7 @@ def load(
     where = placement(device if map_location is None else map_location)
     try:
         with reading(f, mmap) as source:
-            return _read(source, where, encoding.lower())
+            return _read(source, where, encoding.lower(), weights_only is False)
     except CallersError as error:
         raise error.error from None
 
@@ -165,12 +177,12 @@ def _check_options(pickle_module: Any, weights_only: Any, mmap: Any) -> None:
         )
 
 
-def _read(source: Source, where: Placement, encoding: str) -> Any:
+def _read(source: Source, where: Placement, encoding: str, objects: bool) -> Any:
     if safetensors.looks_like(source) or source.size < 8:
         return safetensors.read(source, lambda tensor: _moved(tensor, where))
     start = source.read(0, min(source.size, len(legacy.START)))
     if start.startswith(b"PK\x03\x04"):
-        return pytorch.read(source, where, encoding)
+        return pytorch.read(source, where, encoding, objects)
     if start == legacy.START:
         return legacy.read(source, where, encoding)
     raise Damaged(_what_is(source))

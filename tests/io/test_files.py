@@ -85,8 +85,8 @@ def test_truncated_files(tmp_path):
 def test_refusals_leave_the_old_file(tmp_path):
     path = tmp_path / "f"
     genesis.save({"x": genesis.ones(1)}, path)
-    with pytest.raises(TypeError, match="save: cannot save object\n  at y"):
-        genesis.save({"x": genesis.zeros(1), "y": object()}, path)
+    with pytest.raises(TypeError, match="save: cannot save .*<lambda>"):
+        genesis.save({"x": genesis.zeros(1), "y": lambda: 0}, path)
     with pytest.raises(RuntimeError, match="save: a meta tensor has no data"):
         genesis.save({"x": genesis.zeros(1, device="meta")}, path)
     with pytest.raises(OSError, match="No such file"):

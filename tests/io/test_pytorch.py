@@ -174,6 +174,7 @@ def test_the_name_or_the_argument_decide_the_format(tmp_path):
 
 
 def test_refusals_name_what_was_refused(tmp_path):
+    file = io.TextIOWrapper(io.BytesIO())
     for name, words in (
         (
             "os system",
@@ -190,7 +191,7 @@ def test_refusals_name_what_was_refused(tmp_path):
         (tmp_path / "f.pt").write_bytes(zipped(b"\x80\x02" + named(name) + b")R."))
         with pytest.raises(FileFormatError, match=r"^load: \S*f.pt " + words):
             genesis.load(tmp_path / "f.pt")
-    for wrong in (object(), {"a": genesis.nn.Linear(1, 1)}, {object(): 1}, 2**10_000, frozenset(), np.array(["text"])):
+    for wrong in (lambda: 0, {object(): 1}, 2**10_000, np.array(["text"]), {"file": file}):
         with pytest.raises((TypeError, ValueError), match=r"save: |dtype: "):
             through(wrong)
     loop = []

@@ -206,7 +206,7 @@ def test_refusals():
     loop.append(loop)
     with pytest.raises(ValueError, match="save: containers are nested deeper than 100, or one contains itself"):
         through(loop)
-    for wrong in (object(), {"a": genesis.nn.Linear(1, 1)}, {b"key": 1}, [lambda: 0], 2**10_000):
+    for wrong in ([lambda: 0], {object(): 1}, 2**10_000):
         with pytest.raises((TypeError, ValueError), match="save: "):
             through(wrong)
 

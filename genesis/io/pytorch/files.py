@@ -14,6 +14,7 @@ from genesis.io.blocks import Array, array_of
 from genesis.io.location import Placement
 from genesis.io.pytorch.archive import Archive, Writer, chunks
 from genesis.io.pytorch.names import resolve
+from genesis.io.pytorch.objects import Parts, UnpicklerOfObjects
 from genesis.io.pytorch.opcodes import Unpickler
 from genesis.io.pytorch.pickler import Pickler, tensors_in
 from genesis.io.pytorch.tensors import TypedStorage, storage_id
@@ -25,8 +26,8 @@ LARGEST_PICKLE = 1 << 28  # bytes
 # ---- reading
 
 
-def read(source: Source, where: Placement, encoding: str = "utf-8") -> Any:
-    """The value in an archive.
+def read(source: Source, where: Placement, encoding: str = "utf-8", objects: bool = False) -> Any:
+    """The value in an archive; ``objects``: also those of the program's classes.
 
     Raises:
         Damaged: anything that is not as PyTorch writes it, or a name that is not in the table of `names`
@@ -34,7 +35,10 @@ def read(source: Source, where: Placement, encoding: str = "utf-8") -> Any:
     archive = Archive(source)
     root = _root(archive)
     storages = _Storages(archive, root, where)
-    return Unpickler(archive.read(f"{root}/data.pkl", LARGEST_PICKLE), resolve, storages.load, encoding).load()
+    data = archive.read(f"{root}/data.pkl", LARGEST_PICKLE)
+    if objects:
+        return UnpicklerOfObjects(data, storages.load, encoding).load()
+    return Unpickler(data, resolve, storages.load, encoding).load()
 
 
 def _root(archive: Archive) -> str:
@@ -94,10 +98,10 @@ def swapped(memory: Array, kind: dtypes.dtype) -> Array:
 
 def writer(obj: Any) -> Callable[[Callable[[Any], Any]], None]:
     """A function that writes a file piece by piece; what cannot be saved is refused before it is called."""
-    kept = list(tensors_in(obj))
-    pickled = Pickler(
-        obj, {id(t): array_of(t) for t in kept if not (isinstance(t, Tensor) and isinstance(t._array, Spec))}
-    )
+    objects: dict[int, Parts] = {}
+    kept = list(tensors_in(obj, objects))
+    arrays = {id(t): array_of(t) for t in kept if not (isinstance(t, Tensor) and isinstance(t._array, Spec))}
+    pickled = Pickler(obj, arrays, objects)
 
     def write(put: Callable[[Any], Any]) -> None:
         out = Writer(put)

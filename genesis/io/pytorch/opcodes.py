@@ -74,12 +74,15 @@ class Unpickler:
             if opcode == b".":
                 if len(self._stack) != 1:
                     raise Damaged("is damaged: its pickle does not end with one value")
-                return _checked(self._pop())
+                return self.checked(self._pop())
             action = _ACTIONS.get(opcode)
             if action is None:
                 raise Damaged(f"is damaged, or no checkpoint: its pickle has the opcode {opcode!r}")
             action(self)
         raise Damaged(f"is refused: its pickle has more than {OPCODES} opcodes")
+
+    def checked(self, root: Any) -> Any:
+        return _checked(root)
 
     # ---- bytes
 
@@ -229,7 +232,7 @@ class Unpickler:
             raise Damaged("is damaged: a name in its pickle is no string")
         self._push(self._resolve(module, name))
 
-    def _reduce(self) -> None:
+    def reduce(self) -> None:
         args, function = self._pop(), self._pop()
         if type(function) is not Named:
             raise Damaged(f"is damaged or refused: it calls {_kind(function)}")
@@ -242,7 +245,7 @@ class Unpickler:
             args = ([self.key(v) for v in args[0]],)
         self._push(function(args))
 
-    def _build(self) -> None:
+    def build(self) -> None:
         state, target = self._pop(), self._top()
         if type(target) is OrderedDict and type(state) is dict and set(state) <= {"_metadata"}:
             vars(target).update(state)
@@ -304,9 +307,9 @@ _ACTIONS: dict[bytes, Callable[[Unpickler], None]] = {
     b"\x91": lambda u: u._push(frozenset(map(u.key, u._marked()))),
     b"c": Unpickler._global,
     b"\x93": Unpickler._stack_global,
-    b"R": Unpickler._reduce,
-    b"\x81": Unpickler._reduce,
-    b"b": Unpickler._build,
+    b"R": lambda u: u.reduce(),
+    b"\x81": lambda u: u.reduce(),
+    b"b": lambda u: u.build(),
     b"Q": Unpickler._persistent,
 }
 

@@ -17,14 +17,19 @@ from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.size import Size
 from genesis.core.graph.tensor import Tensor
 from genesis.io.blocks import Array, Region, regions
+from genesis.io.pytorch.objects import NAMED, Parts, name_of
 from genesis.io.pytorch.tensors import STORAGES
 from genesis.io.structure import DEPTH
 
+# values that have a form of their own in a pickle
+_WRITTEN = (Tensor, np.ndarray, np.generic, type(None), bool, int, float, complex, str, bytes, bytearray, list, dict, tuple,
+            set, device, dtypes.dtype, *NAMED)  # fmt: skip
 _STORAGE_OF = {kind: name for name, kind in STORAGES.items()}
 
 
-def tensors_in(value: Any, seen: set[int] | None = None, depth: int = 0) -> Iterator[Any]:
-    """Tensors and NumPy arrays in nested containers, each once.
+def tensors_in(value: Any, objects: dict[int, Parts], seen: set[int] | None = None, depth: int = 0) -> Iterator[Any]:
+    """Tensors and NumPy arrays in nested containers and objects, each once; what the objects are made of goes to
+    ``objects``.
 
     Raises:
         ValueError: containers in one another too deep, or in themselves
@@ -35,14 +40,32 @@ def tensors_in(value: Any, seen: set[int] | None = None, depth: int = 0) -> Iter
     if isinstance(value, Tensor | np.ndarray):
         seen.add(id(value))
         yield value
-    elif isinstance(value, dict | list | tuple):
+    elif isinstance(value, dict | list | tuple) or _is_object(value):
         if depth > DEPTH:
             raise ArgumentValueError(
                 message("save", f"containers are nested deeper than {DEPTH}, or one contains itself")
             )
-        parts = value.values() if isinstance(value, dict) else value
-        for part in (*parts, getattr(value, "_metadata", None)):
-            yield from tensors_in(part, seen, depth + 1)
+        if _is_object(value):
+            seen.add(id(value))  # it may be in itself
+        for part in _parts(value, objects):
+            yield from tensors_in(part, objects, seen, depth + 1)
+
+
+def _parts(value: Any, objects: dict[int, Parts]) -> tuple[Any, ...]:
+    if _is_object(value):
+        objects[id(value)] = Parts(value)
+        return objects[id(value)].values()
+    parts = [*value.values(), *filter(_is_tensor, value)] if isinstance(value, dict) else value
+    return (*parts, getattr(value, "_metadata", None))
+
+
+def _is_tensor(key: Any) -> bool:
+    return isinstance(key, Tensor)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value is made of what Python's protocol says."""
+    return not isinstance(value, _WRITTEN) or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
 class Pickler:
@@ -52,13 +75,14 @@ class Pickler:
         out: the pickle; blocks: memory for the storages "0", "1", ... that it names
     """
 
-    def __init__(self, value: Any, arrays: dict[int, Array]) -> None:
+    def __init__(self, value: Any, arrays: dict[int, Array], objects: dict[int, Parts]) -> None:
         self.out = bytearray(b"\x80\x02")
         self.blocks: list[Array] = []
         self._memo: dict[Any, int] = {}
         self._kept: list[Any] = []  # ids stay those of what was seen
         self._regions, self._mixed = _placed(arrays)
         self._keys: dict[int, str] = {}
+        self._objects = objects
         self._put(value, "")
         self.out += b"."
 
@@ -73,17 +97,31 @@ class Pickler:
             self._items(b"e", [(str(i), v) for i, v in enumerate(value)], path)
         elif isinstance(value, dict):
             self._mapping(value, path)
-        elif isinstance(value, tuple) and not hasattr(value, "_fields"):
-            self._tuple(value, path)
         elif isinstance(value, set):
             self._call("__builtin__ set", ([self._key(v, path) for v in value],))
+        elif isinstance(value, NAMED):
+            self._global(name_of(value))
+        elif _is_object(value):
+            self._object(value, path)
         else:
-            hint = "tensors, numbers, strings, and lists, tuples, sets and dicts of them; of a module or an optimizer its state_dict()"
-            raise ArgumentError(
-                message(
-                    "save", f"cannot save {type(value).__name__} in PyTorch's format", [("at", path or "the top")], hint
-                )
-            )
+            self._tuple(value, path)
+
+    def _object(self, value: Any, path: str) -> None:
+        """As Python's own pickles have it: who makes it of what, and its state."""
+        made_of = self._objects[id(value)]
+        self._global(name_of(made_of.made_by))
+        self._fresh_tuple(made_of.args)
+        self.out += b"\x81" if made_of.new else b"R"
+        self._remember(value)
+        self._items(b"e", [(str(i), v) for i, v in enumerate(made_of.items)], path)
+        for key, part in made_of.pairs.items():
+            self.out += b"("
+            self._put(self._key(key, path), path)
+            self._put(part, f"{path}.{key}")
+            self.out += b"u"
+        if made_of.state is not None:
+            self._put(made_of.state, path)
+            self.out += b"b"
 
     # ---- what has no parts
 
@@ -196,7 +234,7 @@ class Pickler:
     def _key(self, key: Any, path: str) -> Any:
         if (
             key is None
-            or isinstance(key, str | int | float | bytes)
+            or isinstance(key, str | int | float | bytes | Tensor)
             or (isinstance(key, tuple) and all(self._key(k, path) is k for k in key))
         ):
             return key

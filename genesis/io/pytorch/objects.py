@@ -1,0 +1,132 @@
+"""Objects of a program's own classes: what they are written as, and how they are made again."""
+
+from __future__ import annotations
+
+import copyreg
+import enum
+import sys
+from pathlib import PurePath
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from genesis.base.errors import ArgumentError, message
+from genesis.core.graph.tensor import Tensor
+from genesis.io.pytorch.names import resolve
+from genesis.io.pytorch.opcodes import Unpickler
+from genesis.io.source import Damaged
+
+NAMED = (type, FunctionType, BuiltinFunctionType)  # written as the name that they are found under
+
+
+class Parts:
+    """What Python's protocol says that an object is made of.
+
+    Attributes:
+        made_by, args: a class or a function, and what it is called with; ``new``: by ``__new__``
+        state, items, pairs: what it is given then
+    """
+
+    __slots__ = ("args", "items", "made_by", "new", "pairs", "state")
+
+    def __init__(self, value: Any) -> None:
+        try:
+            reduce = copyreg.dispatch_table.get(type(value))
+            parts = value.__reduce_ex__(2) if reduce is None else reduce(value)
+        except Exception as error:
+            raise _cannot(value, str(error)) from error
+        if not isinstance(parts, tuple):
+            raise _cannot(value, "it stands for a name")
+        self.made_by, self.args, self.state, items, pairs = (*parts, None, None, None)[:5]
+        self.new = getattr(self.made_by, "__name__", "") == "__newobj__"
+        if self.new:
+            self.made_by, self.args = self.args[0], self.args[1:]
+        self.items, self.pairs = list(items or ()), dict(pairs or ())
+
+    def values(self) -> tuple[Any, ...]:
+        return (*self.args, self.state, *self.items, *self.pairs.values())
+
+
+def name_of(value: Any) -> str:
+    """Module and name of a class or a function.
+
+    Raises:
+        TypeError: it is not found there: a lambda, or what a function defines
+    """
+    module, name = getattr(value, "__module__", None) or "__main__", value.__qualname__
+    if _looked_up(module, name) is not value:
+        raise _cannot(value, f"it is not found as {module}.{name}")
+    return f"{module} {name}"
+
+
+def _looked_up(module: str, name: str) -> Any:
+    """What a module that is imported has under a name; None where it has nothing."""
+    value: Any = sys.modules.get(module)
+    for part in name.split("."):
+        value = getattr(value, "__dict__", {}).get(part)
+    return value
+
+
+def _cannot(value: Any, why: str) -> ArgumentError:
+    name = getattr(value, "__qualname__", None) or type(value).__name__
+    hint = "of a module or an optimizer save its state_dict()"
+    return ArgumentError(message("save", f"cannot save {name} in PyTorch's format: {why}", hint=hint))
+
+
+class UnpicklerOfObjects(Unpickler):
+    """Reads objects of classes of the program, too: of modules that it has imported. Functions are found, none is called
+    but a ``__setstate__`` of such a class: an object is made empty and gets its state.
+    """
+
+    def __init__(self, data: Any, storage: Any, encoding: str) -> None:
+        super().__init__(data, _resolve, storage, encoding)
+        self._made: dict[int, Any] = {}
+
+    def reduce(self) -> None:
+        kind, args = self._stack[-2:] if len(self._stack) > 1 else (None, None)
+        if isinstance(kind, type) and type(args) is tuple:
+            self._stack[-2:] = [self._new(kind, args)]
+        else:
+            super().reduce()
+
+    def _new(self, kind: type, args: Any) -> Any:
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            return tuple.__new__(kind, args)
+        if issubclass(kind, enum.Enum) and len(args) == 1 and args[0] in kind._value2member_map_:
+            return kind._value2member_map_[args[0]]
+        if issubclass(kind, PurePath) and all(isinstance(part, str) for part in args):
+            return kind(*args)
+        if args != () or kind.__new__ is not object.__new__:
+            raise Damaged(f"is refused: an object of {kind.__qualname__} is not made without a call", "save its state")
+        made = object.__new__(kind)
+        self._made[id(made)] = made
+        return made
+
+    def build(self) -> None:
+        target, state = self._stack[-2:] if len(self._stack) > 1 else (None, None)
+        if id(target) not in self._made:
+            super().build()
+            return
+        self._stack.pop()
+        set_state = getattr(type(target), "__setstate__", None)
+        if set_state is not None:
+            set_state(target, state)
+        elif type(state) is dict:
+            target.__dict__.update(state)
+        else:
+            raise Damaged(f"is refused: the state of {type(target).__qualname__} is no dict", "save its state")
+
+    def key(self, value: Any) -> Any:
+        return value if isinstance(value, Tensor) else super().key(value)
+
+    def checked(self, root: Any) -> Any:
+        return root
+
+
+def _resolve(module: str, name: str) -> Any:
+    try:
+        return resolve(module, name)
+    except Damaged:
+        value = _looked_up(module, name)
+        if isinstance(value, type | FunctionType):
+            return value
+        raise
