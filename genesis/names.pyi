@@ -259,7 +259,7 @@ def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., 
     >>> genesis.any(genesis.tensor([False, True]))
     tensor(True)
     """
-def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
+def arange(start: Any = ..., end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
     Raises:
@@ -800,7 +800,7 @@ def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None =
     >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
-def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = ...) -> Tensor:
     """No more than a limit, $\\min(x, y)$.
 
     Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
@@ -812,7 +812,7 @@ def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.clamp_max(genesis.tensor([1., 5.]), 3.)
     tensor([1., 3.])
     """
-def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = ...) -> Tensor:
     """No less than a limit, $\\max(x, y)$.
 
     Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
@@ -837,7 +837,7 @@ def clip(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = 
     >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
-def clone(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
+def clone(input: Tensor, *, memory_format: Any = ...) -> Tensor:
     """A copy with its own memory; the gradient passes through.
 
     Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
@@ -1329,7 +1329,7 @@ def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., 
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
-def dot(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Dot product of two vectors, $\\\\sum_i x_i y_i$.
 
     >>> import genesis
@@ -1363,7 +1363,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     >>> genesis.einsum("ij,j->i", genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
-def empty(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def empty(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of whatever the memory holds, in the default dtype unless given.
 
     >>> import genesis
@@ -1819,7 +1819,7 @@ def hash_tensor(input: Tensor, dim: Any = ..., *, keepdim: builtins.bool = ..., 
     >>> genesis.hash_tensor(genesis.tensor([1, 2])).item()
     3
     """
-def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+def heaviside(input: Tensor, values: Any, *, out: Tensor | None = ...) -> Tensor:
     """Step: 0 below zero, 1 above, $y$ at zero.
 
     Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
@@ -2564,7 +2564,7 @@ def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = ...) ->
     tensor([[1., 3.],
             [0., 1.]])
     """
-def max(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+def max(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ..., other: Tensor | None = ...) -> Any:
     """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
     ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -2679,7 +2679,7 @@ def meshgrid(*tensors: Any, indexing: builtins.str = ...) -> builtins.tuple[Tens
     tensor([[0, 1, 2],
             [0, 1, 2]])
     """
-def min(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+def min(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ..., other: Tensor | None = ...) -> Any:
     """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
     >>> import genesis
@@ -2774,7 +2774,7 @@ def multiply(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | N
     >>> genesis.mul(genesis.tensor([1., 2.]), 3)
     tensor([3., 6.])
     """
-def mv(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Product of a matrix and a vector.
 
     >>> import genesis
@@ -2973,7 +2973,7 @@ def numel(input: Tensor) -> builtins.int:
     >>> genesis.numel(genesis.zeros(2, 3))
     6
     """
-def ones(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def ones(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of ones, in the default dtype unless given.
 
     >>> import genesis
@@ -3118,7 +3118,7 @@ def positive(input: Tensor) -> Tensor:
     >>> +genesis.tensor([1., -2.])
     tensor([ 1., -2.])
     """
-def pow(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+def pow(input: Tensor, exponent: Any, *, out: Tensor | None = ...) -> Tensor:
     """Power, $x^y$.
 
     Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
@@ -3210,7 +3210,7 @@ def rand(*shape: Any, size: Any = ..., generator: Any = ..., dtype: Any = ..., d
     """
 def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """`rand` in the shape, dtype and place of ``input``."""
-def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
+def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Raises:
@@ -3221,7 +3221,7 @@ def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ...,
     >>> int(x.min()), int(x.max())
     (3, 4)
     """
-def randint_like(input: Tensor, low: Any, high: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
+def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ..., layout: Any = ..., pin_memory: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
 def randn(*shape: Any, size: Any = ..., generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., layout: Any = ..., pin_memory: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Standard normal numbers; of complex ones each part has the variance 1/2.
@@ -4325,7 +4325,7 @@ def xlogy(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.xlogy(genesis.tensor([0., 2.]), genesis.tensor([0., 1.]))
     tensor([0., 0.])
     """
-def zeros(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def zeros(*shape: Any, size: Any = ..., out: Tensor | None = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of zeros, in the default dtype unless given.
 
     >>> import genesis

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from genesis.core.call.generated import compiled
+from genesis.core.call.subclasses import ROUTED
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.modules import find
 from genesis.pytorch.names import house, is_module, names
@@ -271,8 +272,9 @@ def resolve(dotted: str) -> Any:
 def _parameters(value: Any) -> frozenset[str] | None:
     """The keywords that a call of this accepts; None where nothing is known of them."""
     try:
-        whole = compiled(value) if inspect.isfunction(value) else value
-        told, taken = (inspect.signature(whole, follow_wrapped=told).parameters.values() for told in (True, False))
+        called = compiled(ROUTED.get(value, value)) if inspect.isfunction(value) else value
+        told = inspect.signature(value).parameters.values()
+        taken = inspect.signature(called, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
         return None
     if any(p.kind is p.VAR_KEYWORD for p in (*told, *taken)):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import genesis
 from genesis.pytorch.check import ABSENT, DIFFERS, WORKS, check, report, state_of
 from genesis.pytorch.reasons import DIFFERENT, INSTEAD
 
@@ -73,6 +74,16 @@ def test_arguments_that_are_taken_beside_those_of_the_signature(tmp_path):
         tmp_path, "import torch\ntorch.stack([x], out=y)\ntorch.gather(x, axis=0, index=i)\ntorch.sum(x, at=0)\n"
     )
     assert found["torch.stack"] == found["torch.gather"] == WORKS and found["torch.sum"] == DIFFERS
+
+
+def test_arguments_are_known_where_classes_are_asked_first(tmp_path):
+    class Kind(genesis.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    genesis.ones(2).as_subclass(Kind).add(1)
+    assert states(tmp_path, "import torch\ntorch.stack([x], out=y)\n")["torch.stack"] == WORKS
 
 
 def test_switches_that_a_program_sets_are_no_names_it_needs(tmp_path):

@@ -718,7 +718,7 @@ class Methods:
         """
     def clamp_(self, min: Any = ..., max: Any = ...) -> Tensor:
         """In-place form of `clamp`: writes the result into this tensor and returns it."""
-    def clamp_max(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    def clamp_max(self, max: Any, *, out: Tensor | None = ...) -> Tensor:
         """No more than a limit, $\\min(x, y)$.
 
         Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
@@ -732,7 +732,7 @@ class Methods:
         """
     def clamp_max_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `clamp_max`: writes the result into this tensor and returns it."""
-    def clamp_min(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    def clamp_min(self, min: Any, *, out: Tensor | None = ...) -> Tensor:
         """No less than a limit, $\\max(x, y)$.
 
         Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
@@ -1072,7 +1072,7 @@ class Methods:
         """
     def divide_(self, other: Any, *, rounding_mode: builtins.str | None = ...) -> Tensor:
         """In-place form of `divide`: writes the result into this tensor and returns it."""
-    def dot(self, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+    def dot(self, tensor: Tensor, *, out: Tensor | None = ...) -> Tensor:
         """Dot product of two vectors, $\\\\sum_i x_i y_i$.
 
         >>> import genesis
@@ -1184,7 +1184,7 @@ class Methods:
         """In-place form of `exp2`: writes the result into this tensor and returns it."""
     def exp_(self) -> Tensor:
         """In-place form of `exp`: writes the result into this tensor and returns it."""
-    def expand(self, *shape: Any) -> Tensor:
+    def expand(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements seen in a larger shape, without copying: dimensions of size 1 are stretched, -1 keeps one.
 
         Raises:
@@ -1482,7 +1482,7 @@ class Methods:
         >>> genesis.hash_tensor(genesis.tensor([1, 2])).item()
         3
         """
-    def heaviside(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    def heaviside(self, values: Any, *, out: Tensor | None = ...) -> Tensor:
         """Step: 0 below zero, 1 above, $y$ at zero.
 
         Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
@@ -2240,7 +2240,7 @@ class Methods:
         tensor([[1., 3.],
                 [0., 1.]])
         """
-    def max(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+    def max(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ..., other: Tensor | None = ...) -> Any:
         """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
         ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -2291,7 +2291,7 @@ class Methods:
         >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
         tensor(2.)
         """
-    def min(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+    def min(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ..., other: Tensor | None = ...) -> Any:
         """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
         >>> import genesis
@@ -2396,7 +2396,7 @@ class Methods:
         """
     def multiply_(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """In-place form of `mul`: writes the result into this tensor and returns it."""
-    def mv(self, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+    def mv(self, vec: Tensor, *, out: Tensor | None = ...) -> Tensor:
         """Product of a matrix and a vector.
 
         >>> import genesis
@@ -2626,7 +2626,7 @@ class Methods:
         tensor([[3., 4.],
                 [6., 8.]])
         """
-    def permute(self, *shape: Any) -> Tensor:
+    def permute(self, *shape: Any, **named: Any) -> Tensor:
         """The dimensions in another order, as a view.
 
         Raises:
@@ -2666,7 +2666,7 @@ class Methods:
         >>> +genesis.tensor([1., -2.])
         tensor([ 1., -2.])
         """
-    def pow(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    def pow(self, exponent: Any, *, out: Tensor | None = ...) -> Tensor:
         """Power, $x^y$.
 
         Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
@@ -2829,7 +2829,7 @@ class Methods:
         """
     def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """In-place form of `renorm`: writes the result into this tensor and returns it."""
-    def repeat(self, *repeats: Any) -> Tensor:
+    def repeat(self, *repeats: Any, **named: Any) -> Tensor:
         """The tensor repeated like tiles, one count for each dimension.
 
         >>> import genesis
@@ -2845,7 +2845,7 @@ class Methods:
         >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
         tensor([1., 1., 2., 2.])
         """
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements, in row-major order, in another shape; one size may be -1. A view where memory allows.
 
         Raises:
@@ -2858,7 +2858,7 @@ class Methods:
         """
     def reshape_as(self, other: Any) -> Any: ...
     def resize(self, *size: Any) -> Any: ...
-    def resize_(self, *size: Any, memory_format: Any = ...) -> Tensor:
+    def resize_(self, *size: Any, memory_format: Any = ..., **named: Any) -> Tensor:
         """Another shape: the elements in their order, cut off or followed by whatever the memory holds.
 
         Raises:
@@ -3144,7 +3144,7 @@ class Methods:
     def sparse_resize_and_clear_(self) -> Tensor:
         """Refused: only a sparse tensor has it."""
     def split(self, split_size: Any, dim: Any = ...) -> Any: ...
-    def split_with_sizes(self, split_size: Any, dim: Any = ...) -> Any: ...
+    def split_with_sizes(self, split_sizes: Any, dim: Any = ...) -> Any: ...
     def sqrt(self, *, out: Tensor | None = ...) -> Tensor:
         """Square root.
 
@@ -3265,7 +3265,7 @@ class Methods:
         >>> genesis.sum(genesis.tensor([[1., 2.], [3., 4.]]), dim=0)
         tensor([4., 6.])
         """
-    def sum_to_size(self, *size: Any) -> Tensor:
+    def sum_to_size(self, *size: Any, **named: Any) -> Tensor:
         """Sum over the dimensions that broadcasting from ``size`` would add or stretch."""
     def svd(self, some: builtins.bool = ..., compute_uv: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
         """`linalg.svd`, with V in the place of its adjoint, ``(U, S, V)``; without ``compute_uv`` U and V are zeros.
@@ -3362,7 +3362,7 @@ class Methods:
         >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
         [3, 2, 2]
         """
-    def tile(self, *dims: Any) -> Any: ...
+    def tile(self, *dims: Any, **named: Any) -> Any: ...
     def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
         """This tensor in another dtype or on another device; itself when nothing changes.
 
@@ -3598,7 +3598,7 @@ class Methods:
         >>> genesis.vdot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
         tensor(11.)
         """
-    def view(self, *shape: Any) -> Tensor:
+    def view(self, *shape: Any, dtype: Any = ..., **named: Any) -> Tensor:
         """`reshape` that never copies; ``x.view(2, 3)``.
 
         Raises:
