@@ -201,8 +201,8 @@ def _without_tensors(data: Any, depth: int) -> Any:
     if isinstance(data, Tensor):
         if depth:
             return data._on_host()
-        if data.numel() != 1:  # type: ignore[attr-defined]
-            problem = f"a tensor in a list stands for a number, this one has {data.numel()} elements"  # type: ignore[attr-defined]
+        if data.numel() != 1:
+            problem = f"a tensor in a list stands for a number, this one has {data.numel()} elements"
             raise ArgumentValueError(message("tensor", problem, [("element", data._spec())], "stack(list)"))
         return data._on_host().reshape(())[()]
     if isinstance(data, list | tuple):
