@@ -4,8 +4,8 @@
     genesis run benchmarks/recorder.py --torch LOSSES.json WEIGHTS.npz STEPS script.py [arguments]
 
 So that two frameworks compute the same: random numbers come from NumPy (the n-th draw of a name and a shape is the same number in both), the
-weights of each module at its first call are written to WEIGHTS.npz if it is not there, else read from it, dropout is off, data is loaded in
-the main process. A loss is what `backward` is called on; the program ends at the one after the last step.
+weights of each module at its first call are written to WEIGHTS.npz if it is not there, else read from it, dropout is off, environments
+of gymnasium are seeded, data is loaded in the main process. A loss is what `backward` is called on; the program ends at the one after the last step.
 """
 
 from __future__ import annotations
@@ -80,6 +80,13 @@ class Draws:
             c.probs, max(1, int(np.prod(shape))), True
         ).reshape((*shape, *c.probs.shape[:-1]))
         kinds.multinomial = self.multinomial
+        normal = torch.distributions.Normal
+        normal.rsample = lambda n, shape=(): n.loc + n.scale * self.standard(n, shape)
+        normal.sample = torch.no_grad()(lambda n, shape=(): n.loc + n.scale * self.standard(n, shape))
+
+    def standard(self, distribution: Any, shape: Sequence[int]) -> Any:
+        size = (*shape, *distribution.batch_shape)
+        return self.new("standard", "standard_normal", (), (size,), {"dtype": distribution.loc.dtype})
 
     def _function(self, name: str, how: str) -> None:
         def function(*size: Any, **options: Any) -> Any:
@@ -182,6 +189,16 @@ def without_dropout() -> None:
         setattr(F, name, lambda input, *args, **options: input)
 
 
+def seeded_environments() -> None:
+    """Environments of gymnasium, where it is installed, begin as if with the seed 0."""
+    try:
+        from gymnasium.utils import seeding
+    except ImportError:
+        return
+    seeded = seeding.np_random
+    seeding.np_random = lambda seed=None: seeded(0 if seed is None else seed)
+
+
 def one_process(draws: Draws) -> None:
     made = data.DataLoader.__init__
 
@@ -219,6 +236,7 @@ def main() -> int:
     draws.install()
     weights.install()
     without_dropout()
+    seeded_environments()
     one_process(draws)
     recorded(losses, int(steps))
     sys.argv = [script, *arguments]

@@ -60,6 +60,14 @@ class CIFAR10(Pictures):
     classes = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
+class CIFAR100(CIFAR10):
+    classes = tuple(str(n) for n in range(100))
+
+
+class KMNIST(Pictures):
+    pass
+
+
 class FakeData(Pictures):
     shape = (224, 224, 3)
 

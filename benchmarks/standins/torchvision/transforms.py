@@ -82,6 +82,14 @@ class RandomHorizontalFlip:
         return picture.transpose(Image.FLIP_LEFT_RIGHT) if random.random() < self.p else picture
 
 
+class RandomRotation:
+    def __init__(self, degrees: float) -> None:
+        self.degrees = degrees
+
+    def __call__(self, picture: Any) -> Any:
+        return picture.rotate(random.uniform(-self.degrees, self.degrees))
+
+
 class RandomCrop:
     def __init__(self, size: Any, padding: int = 0) -> None:
         self.size, self.pad = (size, size) if isinstance(size, int) else size, Pad(padding)
