@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from genesis.base.errors import ArgumentError, DTypeError, message
+from genesis.base.library import of_library
 
 NpDtype = np.dtype[Any]
 
@@ -57,7 +58,7 @@ class dtype:  # noqa: N801, PyTorch's name
         return _REAL.get(self, self)
 
     def __repr__(self) -> str:
-        return f"genesis.{self.name}"
+        return of_library(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)  # copies and pickles are the one object

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from genesis.base.library import of_library
+
 
 class _Word:
     """A value that is only itself: printed, pickled and copied by its name."""
@@ -14,7 +16,7 @@ class _Word:
         self.name: Final = name
 
     def __repr__(self) -> str:
-        return f"genesis.{self.name}"
+        return of_library(self.name)
 
     def __reduce__(self) -> str:
         return self.name

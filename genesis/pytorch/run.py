@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType
 
+from genesis.base.library import print_as_torch
 from genesis.base.text import visible
 from genesis.nn import allow_loss_broadcast
 from genesis.pytorch.finder import as_torch
@@ -37,6 +38,7 @@ def run(script: str, arguments: Sequence[str] = (), torch: bool = False) -> int:
     sys.path[0:1] = [str(path.resolve().parent)]
     if torch:
         as_torch()
+        print_as_torch()
         allow_loss_broadcast()  # the program's results are to be those of PyTorch, which warns
     return _executed(code, str(path))
 

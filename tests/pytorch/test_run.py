@@ -85,6 +85,21 @@ def test_a_script_that_is_not_there(folder):
     assert done.returncode == 2 and done.stderr == "genesis run: nowhere.py: No such file or directory\n"
 
 
+def test_dtypes_and_shapes_are_printed_under_pytorchs_name(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\nx = torch.zeros(2, dtype=torch.int32)\nprint(x.dtype, x.shape, x, torch.strided, x.type())\n"
+        "assert getattr(torch, str(x.dtype).replace('torch.', '')) is torch.int32\n"
+    )
+    for options, name in (["--torch"], "torch"), ([], "genesis"):
+        text = script.read_text() if options else script.read_text().replace("import torch", "import genesis as torch")
+        script.write_text(text.replace("'torch.'", f"'{name}.'"))
+        run = [sys.executable, "-m", "genesis", "run", str(script), *options]
+        done = subprocess.run(run, capture_output=True, text=True)
+        expected = f"{name}.int32 {name}.Size([2]) tensor([0, 0], dtype={name}.int32) {name}.strided torch.IntTensor\n"
+        assert done.stdout == expected and not done.stderr
+
+
 def test_losses_of_different_shapes_warn_as_pytorch_does(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\nprint(torch.nn.functional.mse_loss(torch.ones(2, 1), torch.zeros(2)).item())\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.base.errors import (
-    message,
-)
+from genesis.base.errors import message
+from genesis.base.library import of_library
 
 
 class Size(tuple[int, ...]):
@@ -26,7 +25,7 @@ class Size(tuple[int, ...]):
         return count
 
     def __repr__(self) -> str:
-        return f"genesis.Size({list(self)})"
+        return of_library(f"Size({list(self)})")
 
     def __getitem__(self, index: Any) -> Any:
         got = tuple.__getitem__(self, index)
