@@ -3,7 +3,9 @@
     python benchmarks/compile.py [--only gpt mlp] [--rounds 15] [--write]
 
 Every row: forward, loss, backward and AdamW, or what it says. Medians of runs taken in turn: time of the processors with
-one thread, of the clock with two. The first call, and memory, are of fresh processes.
+one thread, of the clock with two. The first call, and memory, are of fresh processes. So are recurrent layers, and there
+the C library keeps what is freed: else it depends on what was freed before whether PyTorch gets its memory from the system
+anew in every step, page by page, which takes it half as long again.
 """
 
 from __future__ import annotations
@@ -95,17 +97,25 @@ def cnn(lib: Any) -> Any:
     return trained(lib, model, lambda m: nn.functional.cross_entropy(m(x), y))
 
 
-def lstm(lib: Any) -> Any:
+def lstm(lib: Any, kind: str = "LSTM") -> Any:
     class Model(lib.nn.Module):  # type: ignore[name-defined, misc]
         def __init__(self) -> None:
             super().__init__()
-            self.layers, self.head = lib.nn.LSTM(64, 128, 2), lib.nn.Linear(128, 10)
+            self.layers, self.head = getattr(lib.nn, kind)(64, 128, 2), lib.nn.Linear(128, 10)
 
         def forward(self, x: Any) -> Any:
             return self.head(self.layers(x)[0][-1])
 
     x, y = lib.tensor(RNG.normal(size=(64, 32, 64)).astype(np.float32)), lib.tensor(RNG.integers(0, 10, 32))
     return trained(lib, Model(), lambda m: lib.nn.functional.cross_entropy(m(x), y))
+
+
+def gru(lib: Any) -> Any:
+    return lstm(lib, "GRU")
+
+
+def rnn(lib: Any) -> Any:
+    return lstm(lib, "RNN")
 
 
 def decode(lib: Any) -> Any:
@@ -157,6 +167,8 @@ CASES = [
     Case("bfloat16", "the same GPT under autocast to bfloat16", bfloat16, (0.50, 0.50), 1),
     Case("cnn", "CNN, four convolutions with batch norm, 32 images of 32 x 32", cnn, (0.75, 0.75), 1),
     Case("lstm", "LSTM, 2 layers of 128, 64 steps of batch 32", lstm, (0.5, 0.5), 2),
+    Case("gru", "GRU, 2 layers of 128, 64 steps of batch 32", gru, (0.5, 0.5), 2),
+    Case("rnn", "RNN, 2 layers of 128, 64 steps of batch 32", rnn, (0.5, 0.5), 2),
     Case("decode", "the next token of the GPT, with a cache of 128", decode, (0.1, 0.1), 20),
     Case("samples", "gradients of 64 samples, MLP 784-256-128-10", per_sample, (0.5, 0.5), 1),
     Case("hessian", "Hessian of a 50-dimensional Rosenbrock function", hessian, (0.5, 0.5), 5),
@@ -217,6 +229,17 @@ def rows(case: Case, rounds: int) -> list[str]:
         ours, theirs = turns(runs, rounds, case.calls, clock)
         out.append(_row(f"{case.title}, threads: {threads}", ours, theirs, case.bars[threads - 1]))
     return out
+
+
+RECURRENT = ("lstm", "gru", "rnn")
+KEEP = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}  # glibc's
+
+
+def apart(case: Case, rounds: int) -> list[str]:
+    """`rows` of a fresh process that keeps what is freed."""
+    command = [sys.executable, os.path.abspath(__file__), "--here", "--only", case.key, "--rounds", str(rounds)]
+    done = subprocess.run(command, env={**os.environ, **KEEP}, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if line.startswith(f"| {case.title}")]
 
 
 def beside(rounds: int) -> list[str]:
@@ -313,6 +336,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", nargs="+", default=[case.key for case in CASES] + ["busy", "first", "memory"])
+    parser.add_argument("--here", action="store_true", help="recurrent layers in this process")
     parser.add_argument("--write", action="store_true", help="into benchmarks/README.md")
     options = parser.parse_args()
     warnings.filterwarnings("error", "compile: ")
@@ -322,11 +346,12 @@ def main() -> None:
     for case in CASES:
         if case.key in options.only:
             try:
-                table += rows(case, options.rounds)
+                new = (apart if case.key in RECURRENT and not options.here else rows)(case, options.rounds)
             except UserWarning as reason:  # it would be measured as it is
                 print(f"{case.title}: {reason}", file=sys.stderr)
                 continue
-            print("\n".join(table[-2:]), flush=True)
+            table += new
+            print("\n".join(new), flush=True)
     for key, more in (("busy", lambda: beside(options.rounds)), ("first", first_calls), ("memory", peaks)):
         if key in options.only:
             table += more()
@@ -334,7 +359,8 @@ def main() -> None:
     if options.write:
         head = (
             f"`python benchmarks/compile.py --write`: steps of training, or what is said; medians of {options.rounds} "
-            f"rounds in turn, time of the processors with one thread, of the clock with two; {load}."
+            f"rounds in turn, time of the processors with one thread, of the clock with two; {load}. Recurrent layers: in "
+            "processes whose C library keeps freed memory, without which PyTorch takes longer, or not."
         )
         write_section("Compiled functions", head + "\n\n" + "\n".join(table))
 
