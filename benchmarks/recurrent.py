@@ -1,6 +1,7 @@
 """Recurrent layers against PyTorch's: a training step, forward and backward alone, and a forward without recording.
 
-    python benchmarks/recurrent.py [--threads 1 2] [--rounds 15] [--size 128] [--layers 2] [--steps 64] [--write]
+    python benchmarks/recurrent.py [--threads 1 2] [--rounds 15] [--size 128] [--layers 2] [--steps 64]
+        [--kinds LSTM] [--what "training step"] [--write]
 
 Prints the least milliseconds of all rounds, both libraries in turn, and their ratio. Before each turn the other's
 threads get time to go to sleep, and a call that is not timed comes first. A training step is forward, cross entropy of
@@ -66,9 +67,9 @@ def rows(threads: int, options: Any) -> list[str]:
     genesis.set_num_threads(threads)
     torch.set_num_threads(threads)
     found = []
-    for kind in ("LSTM", "GRU", "RNN"):
+    for kind in options.kinds:
         for batch in BATCHES:
-            for what, make in WHAT.items():
+            for what, make in [(what, WHAT[what]) for what in options.what]:
                 a, b = in_turn([make(lib, kind, options, batch) for lib in (genesis, torch)], options.rounds)
                 text = f"| {kind}, batch {batch}: {what} | {threads} | {a:.2f} | {b:.2f} | {a / b:.2f} |"
                 print(text, flush=True)
@@ -81,6 +82,8 @@ def main() -> None:
     for name, default in {"rounds": 15, "size": 128, "layers": 2, "steps": 64}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--kinds", nargs="+", default=["LSTM", "GRU", "RNN"])
+    parser.add_argument("--what", nargs="+", default=[*WHAT])
     parser.add_argument("--write", action="store_true", help="into benchmarks/README.md")
     options = parser.parse_args()
     head = ["| layers | threads | Genesis, ms | PyTorch, ms | ratio |", "| --- | ---: | ---: | ---: | ---: |"]
