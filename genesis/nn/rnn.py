@@ -122,7 +122,9 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Refuse input of another dtype or another number of features."""
-        name, weight = type(self).__name__, self._flat_weights[0]
+        replaced = self.__dict__.get("_replaced") is not None
+        weight = self._flat_weights[0] if replaced else getattr(self, self._all_weights[0][0])
+        name = type(self).__name__
         if input.dtype != weight.dtype and not _cast():
             raise ArgumentValueError(
                 message(

@@ -60,7 +60,7 @@ class _Layer(Sizes):
         self.made.append(Call(op, operands, (out,), self.call.site))
 
     def packed(self, weight: Operand, features: int) -> Operand:
-        """As `genesis.kernels.cpu.recurrent.Layer.packed`."""
+        """As `genesis.kernels.cpu.recurrent.Layer.pack`."""
         shape = self.groups, features, self.gates, self.lanes
         return self.copy(shape, weight, (self.lanes * features, 1, self.size * features, features))
 

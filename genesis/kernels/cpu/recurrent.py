@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import math
 import time
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,21 +69,25 @@ def _backward(kind: str, columns: int) -> Any:
 
 
 def _fits(kind: str, states: int, arguments: Any) -> bool:
-    input, weight, batch_sizes = arguments[0], arguments[2 + states], arguments[5 + states]
     arrays = [a for a in arguments[: 5 + states] if a is not None]
-    if native.host() is None or len(batch_sizes) < STEPS or batch_sizes[0] < 1:
-        return False
-    size = weight.shape[-1] if weight.ndim else 0
-    return (
-        all([a.dtype == F32 for a in arrays])
-        and input.shape == (_rows(tuple(batch_sizes)), arguments[1 + states].shape[-1])
-        and all([a.shape == (batch_sizes[0], size) for a in arguments[1 : 1 + states]])
-        and size > 0 < input.size
-        and all([a.shape[0] == code.GATES[kind] * size for a in arrays[1 + states :]])
-    )
+    shapes = tuple([a.shape for a in arrays])
+    return all([a.dtype == F32 for a in arrays]) and _sizes_fit(kind, states, shapes, tuple(arguments[5 + states]))
 
 
 @functools.lru_cache(maxsize=256)
+def _sizes_fit(kind: str, states: int, shapes: Sequence[tuple[int, ...]], batch_sizes: tuple[int, ...]) -> bool:
+    """Of the input, the states, two weights, and biases."""
+    (input, *others), size = shapes, shapes[2 + states][-1] if shapes[2 + states] else 0
+    if native.host() is None or len(batch_sizes) < STEPS or batch_sizes[0] < 1:
+        return False
+    return (
+        input == (_rows(batch_sizes), shapes[1 + states][-1])
+        and all([shape == (batch_sizes[0], size) for shape in others[:states]])
+        and size > 0 < math.prod(input)
+        and all([shape[0] == code.GATES[kind] * size for shape in others[states:]])
+    )
+
+
 def _rows(batch_sizes: tuple[int, ...]) -> int | None:
     """How many rows all steps have; None if one has more than the step before."""
     return sum(batch_sizes) if all([b <= a for a, b in pairwise(batch_sizes)]) else None
@@ -134,26 +139,21 @@ class Layer:
     def empty(self, rows: int, groups: int = 1) -> Any:
         return memory.empty((rows, groups * self.width), F32)
 
-    def packed(self, weight: Any) -> Any:
+    def pack(self, weight: Any, out: Any) -> None:
         """Of each group of hidden units, for each number of the other side, the weights of all gates."""
-        weight, groups = np.ascontiguousarray(self.by_gate(weight)), self.width // self.lanes
-        features = weight.shape[-1]
-        out = memory.aligned((groups, features, self.gates, self.lanes), F32)
-        _pack()(memory.address(weight), memory.address(out), 0, groups, features, self.width, self.gates)
-        return out
+        weight = np.ascontiguousarray(self.by_gate(weight))
+        groups = self.width // self.lanes
+        _pack()(memory.address(weight), memory.address(out), 0, groups, weight.shape[-1], self.width, self.gates)
 
-    def packed_back(self, weight: Any, columns: int) -> Any:
+    def pack_back(self, weight: Any, columns: int, out: Any) -> None:
         """Of so many groups of hidden units, for each row of the weights, their numbers."""
-        whole = self.padded(self.by_gate(weight)).reshape(self.gates * self.width, -1, columns * self.lanes)
-        return _aligned(whole.transpose(1, 0, 2))
+        shape = self.gates * self.width, -1, columns * self.lanes
+        whole = self.padded(self.by_gate(weight)).reshape(shape).transpose(1, 0, 2)
+        np.copyto(out.reshape(whole.shape), whole)
 
-    def products(self, input: Any, weight: Any, kept: bool) -> Any:
+    def products(self, input: Any, packed: Any, kept: bool) -> Any:
         """Of all rows of the input with the weights of all gates, where these will be in the records."""
-        out, packed, rows = (
-            self.empty(self.rows, code.vectors(self.kind, kept)),
-            self.packed(weight),
-            np.ascontiguousarray(input),
-        )
+        out, rows = self.empty(self.rows, code.vectors(self.kind, kept)), np.ascontiguousarray(input)
         addresses = [memory.address(a) for a in (rows, packed, out)]
         parts = min(get_num_threads(), rows.size * self.gates * self.size // PART)
         slices = 2 * parts if parts > 1 else 1
@@ -228,13 +228,19 @@ def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
         *arguments[1 + states : 7 + states],
     )
     layer = Layer(kind, weight_hh.shape[1], *_steps(tuple(batch_sizes), bool(reverse)))
-    kept = layer.products(input, weight_ih, keep)
-    cells = [_aligned(layer.padded(s)) for s in arguments[2 : 1 + states]]
+    state, width = (layer.batch, layer.width), layer.gates * layer.width
+    of_input, of_state, hidden, *cells = _pieces(
+        (input.shape[1], width), (layer.size, width), (2, *state), *[state] * (states - 1)
+    )
+    layer.pack(weight_ih, of_input)
+    layer.pack(weight_hh, of_state)
+    hidden[0] = layer.padded(arguments[1])
+    for cell, given in zip(cells, arguments[2 : 1 + states], strict=True):
+        cell[...] = layer.padded(given)
+    kept = layer.products(input, of_input, keep)
     result = layer.empty(layer.rows + states * layer.batch)
     before, bias = layer.empty(layer.rows if keep else 0), _bias(layer, bias_ih, bias_hh)
-    hidden = memory.aligned((2, layer.batch, layer.width), F32)
-    hidden[0] = layer.padded(arguments[1])
-    arrays = [kept, layer.packed(weight_hh), bias, hidden, result, before, *cells]  # the first rows of the result
+    arrays = [kept, of_state, bias, hidden, result, before, *cells]  # the first rows of the result
     layer.run(_forward(kind, keep), False, arrays)
     for i, last in enumerate((hidden[len(layer.counts) % 2], *cells)):
         result[layer.rows + i * layer.batch :][: layer.batch] = last
@@ -265,10 +271,13 @@ def _pull(kind: str, states: int, g: Any, kept: Any, needs: Any) -> Any:
     input, weight_ih, weight_hh, counts, offsets, records, before = kept
     layer = Layer(kind, weight_hh.shape[1], counts, offsets)
     g = layer.padded(g)
-    of_states = [_aligned(g[start : start + layer.batch]) for start in range(layer.rows, len(g), layer.batch)]
+    back, *of_states = _pieces((layer.gates * layer.width, layer.width), *[(layer.batch, layer.width)] * states)
+    for i, of_state in enumerate(of_states):
+        of_state[...] = g[layer.rows + i * layer.batch :][: layer.batch]
     columns = _columns(layer)
+    layer.pack_back(weight_hh, columns, back)
     of_gates = layer.empty(layer.rows, 4 if kind == "gru" else layer.gates)
-    arrays = [g, records, layer.packed_back(weight_hh, columns), of_states[0], of_gates]
+    arrays = [g, records, back, of_states[0], of_gates]
     arrays += [of_states[1]] if kind == "lstm" else [before] if kind == "gru" else []
     layer.run(_backward(kind, columns), True, arrays, columns)
     of_gates = layer.cut(of_gates)
@@ -294,11 +303,14 @@ def _columns(layer: Layer) -> int:
     return next(n for n in (wanted, 2, 1) if groups % n == 0)
 
 
-def _aligned(x: Any) -> Any:
-    """A copy whose rows are vectors that cross no border of what a cache holds together."""
-    copy = memory.aligned(x.shape, F32)
-    np.copyto(copy, x)
-    return copy
+def _pieces(*shapes: tuple[int, ...]) -> list[Any]:
+    """Arrays in one piece of memory, each beginning where a vector may."""
+    numbers = memory.LINE // F32.itemsize
+    ends = list(accumulate([-(-math.prod(shape) // numbers) * numbers for shape in shapes]))
+    whole = memory.aligned((ends[-1],), F32)
+    return [
+        whole[begin : begin + math.prod(shape)].reshape(shape) for begin, shape in zip((0, *ends), shapes, strict=False)
+    ]
 
 
 def _over_rows(x: Any) -> Any:
