@@ -9,13 +9,13 @@ Nothing of it has run on a GPU yet: the guide (``docs/guide/cuda.md``) says what
 `genesis.cuda.launch`    how kernels are compiled, kept, loaded and started
 `genesis.cuda.steps`     programs of the compiler: a whole training step as one graph
 
-and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`.
+and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`, `pools`, `nvtx`.
 """
 
 from genesis.arrays.memory import register as _register
 from genesis.base.device import MEMORIES as _MEMORIES
 from genesis.cuda import dlpack as _dlpack
-from genesis.cuda import facts, graphs, queues, seeds, usage
+from genesis.cuda import facts, graphs, nvtx, pools, queues, seeds, usage
 from genesis.cuda.arrays import MEMORY
 from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
@@ -26,6 +26,7 @@ from genesis.cuda.kernels import fused as _fused  # these attach themselves to t
 from genesis.cuda.kernels import losses as _losses
 from genesis.cuda.kernels import norms as _norms
 from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.pools import *
 from genesis.cuda.queues import *
 from genesis.cuda.runtime import connection as _connection
 from genesis.cuda.runtime.errors import CudaError, CudaOutOfMemory
@@ -67,6 +68,6 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
-    "CudaError", "CudaOutOfMemory", "HostWarning", "OutOfMemoryError",
-    *facts.__all__, *graphs.__all__, *queues.__all__, *seeds.__all__, *usage.__all__,
+    "nvtx", "CudaError", "CudaOutOfMemory", "HostWarning", "OutOfMemoryError",
+    *facts.__all__, *graphs.__all__, *pools.__all__, *queues.__all__, *seeds.__all__, *usage.__all__,
 ]  # fmt: skip

@@ -64,6 +64,31 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return _statistics(device).as_dict()
 
 
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """The numbers of `memory_stats`, a dictionary for each part of a name."""
+    out: dict[str, Any] = {}
+    for name, value in memory_stats(device).items():
+        *parts, last = name.split(".")
+        inner = out
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return out
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The part of a device's memory that this process may have."""
+    memory = _of(device)
+    if memory is None or memory.limit is None:
+        return 1.0
+    return memory.limit / memory.on.driver.total_memory(memory.on.index)
+
+
+def get_allocator_backend() -> str:
+    """Which allocator there is: that of this package, which PyTorch calls its own."""
+    return "native"
+
+
 def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
     """The segments of memory and the blocks in them, as data."""
     memory = _of(device)
@@ -117,8 +142,13 @@ def empty_host_cache() -> None:
         pool_of(connection.driver()).release()
 
 
+# PyTorch's older names
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
 __all__ = [
-    "empty_cache", "empty_host_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
+    "empty_cache", "empty_host_cache", "get_allocator_backend", "get_per_process_memory_fraction", "max_memory_cached",
+    "memory_cached", "memory_stats_as_nested_dict", "reset_max_memory_allocated", "reset_max_memory_cached", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
     "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
     "reset_peak_memory_stats", "set_per_process_memory_fraction",
 ]  # fmt: skip

@@ -168,6 +168,38 @@ def test_too_large_a_tensor_is_an_error_of_memory(gpu):
         cuda.set_per_process_memory_fraction(2)
 
 
+def test_a_pool_is_nobody_elses(gpu):
+    pool = cuda.MemPool()
+    with cuda.use_mem_pool(pool):
+        x = genesis.ones(1000, device="cuda")
+    address = x._array.address
+    assert [s["segment_pool_id"] for s in pool.snapshot()] == [pool.id] and x.sum().item() == 1000
+    del x
+    cuda.empty_cache()
+    assert pool.snapshot() and genesis.ones(1000, device="cuda")._array.address != address
+    with cuda.use_mem_pool(pool):
+        assert genesis.ones(1000, device="cuda")._array.address == address
+    with pytest.raises(TypeError, match="expected a MemPool, got a int"), cuda.use_mem_pool(3):
+        pass
+    reserved = cuda.memory_reserved()
+    del pool
+    cuda.empty_cache()
+    assert cuda.memory_reserved() < reserved
+
+
+def test_other_names_for_memory(gpu):
+    x = genesis.ones(100, device="cuda")
+    nested = cuda.memory_stats_as_nested_dict()
+    assert nested["allocated_bytes"]["all"]["current"] == cuda.memory_allocated() and "num_ooms" in nested
+    assert cuda.memory_cached() == cuda.memory_reserved() and cuda.max_memory_cached() == cuda.max_memory_reserved()
+    cuda.set_per_process_memory_fraction(0.25)
+    assert cuda.get_per_process_memory_fraction() == 0.25 and cuda.get_allocator_backend() == "native"
+    cuda.set_per_process_memory_fraction(1.0)
+    with cuda.nvtx.range("step {}", 3):
+        assert cuda.nvtx.range_push("inner") == 1 and cuda.nvtx.range_pop() == 1
+    del x
+
+
 def test_no_training_step_leaks(gpu):
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to("cuda")
     optimizer = genesis.optim.AdamW(model.parameters())
