@@ -46,6 +46,14 @@ def test_the_number_of_ranks_does_not_matter(tmp_path, ranks):
 
 
 @needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_nor_where_linear_layers_take_the_rows_of_all_shards(ranks):
+    several, one = [of_job(n, [str(JOBS / "shards_of_layers.py")]) for n in (ranks, 1)]
+    assert several == one
+
+
+@needs_mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_loop_that_says_nothing_of_shards_computes_as_the_environment_says(ranks):
     several, one = [of_job(n, [str(JOBS / "plain_loop.py")], GENESIS_SHARDS="4") for n in (ranks, 1)]
