@@ -43,12 +43,15 @@ def wide(value: Any) -> Any:
 class HalfNode(Node):
     """A node with a 16-bit result: its rules get float32, and the engine rounds what they give.
 
+    Gradients of products are products: those of a device get their operands as they are, its kernels sum in float32.
     What two rules ask for is converted once, so that what a second backward sends to it meets before it is rounded.
     """
 
     __slots__ = ()
 
     def _pull(self, g: Any) -> Sequence[Any]:
+        if self.op.kind == "contraction" and isinstance(g._array, DeviceArray) and g._array.dtype in HALVES:
+            return super()._pull(g)
         saved, g = [wide(value) for value in self._unpack()], wide(g)
         if self.op.variadic:
             fn, picks = self.rules[0]  # type: ignore[misc]

@@ -8,14 +8,22 @@ from typing import Any
 from genesis.arrays.spec import Spec
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels import columns, gathers, moves, sorts, sums
+from genesis.cuda.kernels import columns, convolution, gathers, moves, scans, sorts, sums
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 
-WRITTEN = {**gathers.KERNELS, **moves.KERNELS, **sorts.KERNELS, **sums.KERNELS, **columns.KERNELS}
+WRITTEN = {
+    **gathers.KERNELS,
+    **moves.KERNELS,
+    **sorts.KERNELS,
+    **sums.KERNELS,
+    **columns.KERNELS,
+    **convolution.KERNELS,
+    **scans.KERNELS,
+}
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
 

@@ -103,4 +103,71 @@ def contiguous(x: CudaArray) -> CudaArray:
     return x if x.is_contiguous and x.strides == contiguous_strides(x.shape) else MEMORY.copy(x)
 
 
-KERNELS = {"flip": flip, "roll_dims": roll_dims}
+def cat(tensors: Sequence[CudaArray], dim: int) -> Any:
+    """Each piece is a copy to where it goes."""
+    pieces = [x for x in tensors if x.size]
+    if (
+        not pieces
+        or any([x.dtype != pieces[0].dtype or x.ndim != pieces[0].ndim for x in pieces])
+        or bits(pieces[0]) is None
+    ):
+        return NotImplemented
+    first = pieces[0]
+    dim %= first.ndim
+    sizes = [x.shape[dim] for x in pieces]
+    shape = (*first.shape[:dim], sum(sizes), *first.shape[dim + 1 :])
+    out, begin = MEMORY.empty(shape, first.dtype, first.device), 0
+    for x, n in zip(pieces, sizes, strict=True):
+        copied(part(out, (*[slice(None)] * dim, slice(begin, begin + n))), x)
+        begin += n
+    return out
+
+
+def pad_dim(input: CudaArray, dim: int, start: int, size: int) -> Any:
+    """Zeros where there is nothing to copy; else the op's rule."""
+    if input.size:
+        return NotImplemented
+    shape = (*input.shape[:dim], size, *input.shape[dim + 1 :])
+    return MEMORY.zeros(shape, input.dtype, input.device)
+
+
+# ---- triangles: rows and columns are the first dimensions of the lanes
+
+
+def _triangle(x: Any, out: Any, diagonal: int, sign: int) -> None:
+    row, column = np.ogrid[: out.shape[0], : out.shape[1]]
+    kept = (column - row - diagonal) * sign >= 0
+    out[...] = np.where(kept.reshape(*kept.shape, *[1] * (out.ndim - 2)), x, np.zeros((), x.dtype))
+
+
+TRIANGLE = Code(
+    "triangle",
+    (Operand("x"), Operand("out", writes=True)),
+    "kept = (c1.to(tl.int64) - c0.to(tl.int64) - diagonal) * sign >= 0\n"
+    "tl.store(out + out_at, tl.load(x + x_at, mask=inside & kept, other=0), mask=inside)",
+    _triangle,
+    ("diagonal", "sign"),
+    whole=2,
+)
+
+
+def _of_triangle(input: CudaArray, diagonal: int, upper: bool) -> Any:
+    out = MEMORY.empty(input.shape, input.dtype, input.device)
+    x, to = bits(input), bits(out)
+    if x is None or to is None:
+        return NotImplemented
+    order = (input.ndim - 2, input.ndim - 1, *range(input.ndim - 2))
+    shape, *strides = (tuple([of[d] for d in order]) for of in (x.shape, x.strides, to.strides))
+    start(TRIANGLE, shape, [Placed(x, strides[0]), Placed(to, strides[1])], (int(diagonal), 1 if upper else -1))
+    return out
+
+
+def tril(input: CudaArray, diagonal: int = 0) -> Any:
+    return _of_triangle(input, diagonal, False)
+
+
+def triu(input: CudaArray, diagonal: int = 0) -> Any:
+    return _of_triangle(input, diagonal, True)
+
+
+KERNELS = {"cat": cat, "pad_dim": pad_dim, "tril": tril, "triu": triu, "flip": flip, "roll_dims": roll_dims}
