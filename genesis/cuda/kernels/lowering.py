@@ -21,7 +21,8 @@ from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.launch.kernel import Kernel
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import regions  # noqa: F401, the rules are declared when it is imported
+from genesis.jit.lowering import reductions as _of_reductions  # noqa: F401, rules are declared when these are imported
+from genesis.jit.lowering import steps as _of_steps  # noqa: F401
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.groups import Group, without_ones
 from genesis.jit.lowering.loops import For, Load, Nest, Statement, Store, Total, Value, arguments
