@@ -369,7 +369,7 @@ def call_many(call: Any, rows: Sequence[tuple[Any, ...]], *others: Any) -> None:
     """``call(*row, *others)`` for each row of tensors, one after the other, of an op that writes: by one call of its
     kernel where that takes many. (A call for each costs 8 us, most of it on the way.)
     """
-    entry = call.op.kernels.get(np.ndarray)
+    entry = call.op.kernels.get(type(rows[0][0]._array) if rows else np.ndarray)
     if ACTIVE or LEVELS or PACKING or not isinstance(entry, Fused) or entry.together is None:
         for row in rows:
             call(*row, *others)

@@ -1,4 +1,4 @@
-"""Composites that are one kernel: the step of Adam, of a parameter at a time."""
+"""Composites that are one kernel: the step of Adam, of many parameters at a time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from genesis.arrays.spec import Spec
 from genesis.base.errors import message
 from genesis.core.call.kernels import attach
-from genesis.cuda.arrays import CudaArray
+from genesis.cuda.arrays import CudaArray, used
 from genesis.cuda.kernels.lowering import Launches, launches
 from genesis.cuda.kernels.wanted import kernels_wanted
+from genesis.cuda.launch.several import MOST, several
 from genesis.cuda.recorded.capture import capturing
 from genesis.cuda.runtime.errors import CaptureError
 
@@ -37,12 +38,16 @@ def _fits(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, largest: Any, *n
     return all([min(x.strides, default=1) > 0 for x in arrays]) and _plan((*arrays[:4], largest, *numbers)) is not None
 
 
-@attach("adam_step", CudaArray, when=_fits)
-def adam_step(*arguments: Any) -> None:
-    """The kernel of `genesis.ops.learning.update.adam_step`."""
+def _refuse_recording() -> None:
     if capturing() is not None:
         text = "a graph of a step of Adam would have the learning rate and the number of steps of its recording"
         raise CaptureError(message("cuda", text, hint="genesis.compile(step), which reads them at each call"))
+
+
+@attach("adam_step", CudaArray, when=_fits)
+def adam_step(*arguments: Any) -> None:
+    """The kernel of `genesis.ops.learning.update.adam_step`."""
+    _refuse_recording()
     plan = _plan(arguments)
     assert plan is not None
     param, _, exp_avg, exp_avg_sq, largest = arguments[:5]
@@ -51,6 +56,27 @@ def adam_step(*arguments: Any) -> None:
 
 @adam_step.many
 def _adam_steps(rows: Sequence[Any], *numbers: Any) -> None:
-    """Steps of many parameters, a launch each."""
+    """Steps of many parameters, `MOST` a launch."""
+    _refuse_recording()
+    alike: dict[Any, list[Any]] = {}
     for row in rows:
-        adam_step.kernel(*row, *numbers)
+        plan = _plan((*row, *numbers))
+        step = plan.steps[0] if plan is not None and len(plan.steps) == 1 else None
+        if step is None or not step.kernel.told:
+            adam_step.kernel(*row, *numbers)
+        else:
+            alike.setdefault((step.kernel.source, step.operands, row[0].on), []).append((step, row))
+    for (_, operands, on), steps in alike.items():
+        for first in range(0, len(steps), MOST):
+            _together(on, operands, steps[first : first + MOST], numbers)
+
+
+def _together(on: Any, operands: Any, steps: list[Any], numbers: tuple[Any, ...]) -> None:
+    given = []
+    for _, row in steps:
+        args = (*row, *numbers)
+        arrays = {"in": [x for x in row if x is not None], "out": [row[0], *row[2:4], *row[4:5]]}
+        given.append([args[i] if kind == "number" else arrays[kind][i].address for kind, i in operands])
+    stream = used(*[x for _, row in steps for x in row if x is not None])
+    kernel = several(steps[0][0].kernel, len(steps))
+    kernel.launch(on, stream.handle, given, [step.count for step, _ in steps])

@@ -1,0 +1,68 @@
+"""Steps of many parameters by few launches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels_of import WAYS, emulated, machine_code, needs_triton, started
+
+import genesis
+from genesis import nn
+
+SHAPES = [(3, 4), (5,), (64, 33), (7, 1)]
+
+
+def stepped(place, many, **options):
+    """Parameters after some steps, and how many launches the last one took."""
+    genesis.manual_seed(0)
+    params = [nn.Parameter(genesis.randn(*shape).to(place)) for shape in SHAPES * many]
+    optimizer = genesis.optim.AdamW(params, lr=1e-2, **options)
+    count = 0
+    for _ in range(3):
+        for p in params:
+            p.grad = p.detach() * 0.5
+        if place == "cuda":
+            driver = params[0]._array.on.driver
+            count = driver.calls["launch"]
+        optimizer.step()
+        if place == "cuda":
+            count = driver.calls["launch"] - count
+    return [p.detach().cpu().numpy() for p in params], count
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("options", [{}, {"amsgrad": True, "weight_decay": 0.1}])
+def test_steps_of_many_parameters(way, options):
+    with emulated(way):
+        there, launches = stepped("cuda", 5, **options)
+    here, _ = stepped("cpu", 5, **options)
+    assert launches == 2  # of at most 16 parameters
+    for x, y in zip(there, here, strict=True):
+        np.testing.assert_allclose(x, y, rtol=3e-7)
+
+
+def test_parameters_on_two_streams_and_of_other_layouts():
+    with emulated():
+        p = nn.Parameter(genesis.randn(6, 4).to("cuda"))
+        q = nn.Parameter(genesis.randn(4, 6).to("cuda").t())
+        optimizer = genesis.optim.AdamW([p, q], lr=0.1)
+        before = q.detach().cpu()
+        for x in (p, q):
+            x.grad = genesis.ones_like(x)
+        optimizer.step()
+        np.testing.assert_allclose(
+            q.detach().cpu().numpy(), before.numpy() * (1 - 0.1 * 0.01) - 0.1, rtol=1e-5, atol=1e-6
+        )
+
+
+@needs_triton
+@pytest.mark.slow
+def test_machine_code():
+    made = [
+        (kernel, aligned)
+        for kernel, aligned in started(lambda: stepped("cuda", 4))
+        if type(kernel).__name__ == "Several"
+    ]
+    assert made
+    for kernel, _ in made:
+        assert "LDG.E.128" in machine_code(kernel, tuple(range(len(kernel.letters) - len(kernel.kernel.numbers))))
