@@ -117,7 +117,7 @@ class GradScaler(Dependable):
                     values = p.grad.coalesce().values() if p.grad.is_sparse else p.grad
                     finite.append(values.isfinite().all())
             parted = next((p._sharding for g in optimizer.param_groups for p in g["params"] if p._sharding), None)
-            if finite and (active is not None or parted is not None):
+            if finite and (active is not None or parted is not None or finite[0].device.type != "cpu"):  # one wait
                 all_finite = stack([x.to(finite[0].device) for x in finite]).all()
                 if parted is not None:  # all ranks step, or none
                     all_finite = _collectives.all_reduce(all_finite.float(), "min", parted.members.key).bool()

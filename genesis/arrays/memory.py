@@ -22,7 +22,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Dispatched, bottom, device_of
 from genesis.base.device import CPU, MEMORIES, device
-from genesis.base.errors import DeviceError, message
+from genesis.base.errors import DeviceError, UnsupportedError, message
 from genesis.base.narrow import converted
 
 Host = np.ndarray[Any, Any]
@@ -107,6 +107,10 @@ class Memory(ABC):
         """What all arrays that are views of one piece of memory have in common: an object, compared by identity."""
 
     # ---- you get; override what the device can do better
+
+    def address(self, array: Any) -> int:
+        """The address of the first element, of a device that has addresses."""
+        raise UnsupportedError(message("data_ptr", f"memory of {self.type} has no addresses"))
 
     def pin(self, array: Host) -> Host:
         """The elements in memory of the host that copies to and from such a device need not wait for."""

@@ -188,6 +188,9 @@ class CudaMemory(Memory):
     def used_on(self, array: CudaArray, stream: Stream) -> None:
         array.storage.used_on(stream)
 
+    def address(self, array: CudaArray) -> int:
+        return array.address
+
     def strides(self, array: CudaArray) -> tuple[int, ...]:
         return array.strides
 

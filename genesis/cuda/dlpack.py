@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.errors import UnsupportedError, message
+from genesis.base.errors import GraphError, UnsupportedError, message
+from genesis.core.graph.tensor import Tensor
 from genesis.cuda.arrays import CudaArray, Storage, used
 from genesis.cuda.runtime.devices import Device, device_at
 from genesis.cuda.runtime.streams import Stream, current
@@ -130,3 +131,28 @@ def _dtype(said: Any) -> np.dtype[Any]:
     if letter is None or said.lanes != 1:
         raise UnsupportedError(message("from_dlpack", f"no dtype of code {said.code} and {said.bits} bits"))
     return np.dtype(np.bool_ if letter == "b" else f"{letter}{said.bits // 8}")
+
+
+# ---- the older interface
+
+
+def _interface(self: Tensor) -> dict[str, Any]:
+    """Version 3 of the interface of CUDA arrays, for libraries that take no DLPack: where the memory is and how it is laid out,
+    and the stream that the taker has to wait for.
+
+    Raises:
+        AttributeError: the tensor is on no GPU, or of a dtype that NumPy cannot name
+        RuntimeError: it requires a gradient
+    """
+    x = self._array
+    if not isinstance(x, CudaArray) or x.dtype.kind not in "biufc":
+        raise AttributeError(f"a tensor of {self.dtype} on {self.device} has no __cuda_array_interface__")
+    if self.requires_grad:
+        raise GraphError(message("__cuda_array_interface__", "the tensor requires a gradient", hint="x.detach()"))
+    strides = None if x.is_contiguous else tuple([s * x.dtype.itemsize for s in x.strides])
+    address = x.address if x.size else 0
+    return {"shape": tuple(x.shape), "typestr": x.dtype.str, "data": (address, False), "strides": strides, "version": 3,
+            "stream": used(x).handle}  # fmt: skip
+
+
+Tensor.__cuda_array_interface__ = property(_interface)  # type: ignore[attr-defined]

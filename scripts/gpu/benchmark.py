@@ -43,8 +43,22 @@ def kernels(small: bool) -> dict[str, tuple[Callable[[int], Any], float, str]]:
     big = [genesis.rand(n, device="cuda").bfloat16() for _ in range(ROTATED)]
     wide = [genesis.rand(*rows, device="cuda").bfloat16() for _ in range(ROTATED)]
     square = [(genesis.rand(side, side, device="cuda") - 0.5).bfloat16() for _ in range(ROTATED)]
+    exact = [genesis.rand(side // 4, side // 4, device="cuda") for _ in range(ROTATED)]
     weight = genesis.ones(rows[1], device="cuda", dtype=genesis.bfloat16)
-    count = wide[0].numel()
+    count, batch, vocabulary, table = wide[0].numel(), *((2, 9, 31) if small else (8192, 16384, 50257))
+    logits, target = (
+        genesis.randn(batch, vocabulary, device="cuda"),
+        genesis.zeros(batch, dtype=genesis.int64, device="cuda"),
+    )
+    words, tokens = (
+        genesis.randn(vocabulary, rows[1] if small else 768, device="cuda"),
+        genesis.arange(table, device="cuda") % vocabulary,
+    )
+    sizes = (1, 2, 33, 16) if small else (4, 16, 4096, 128)
+    heads = genesis.randn(*sizes, device="cuda").bfloat16()
+    channels, edge, images = (4, 6, 1) if small else (256, 56, 32)
+    picture = genesis.randn(images, channels, edge, edge, device="cuda").bfloat16()
+    filter = genesis.randn(channels, channels, 3, 3, device="cuda").bfloat16()
     return {
         "copy": (lambda i: big[i].clone(), 4e-9 * n, "GB/s"),
         "add": (lambda i: big[i] + big[i - 1], 6e-9 * n, "GB/s"),
@@ -53,7 +67,14 @@ def kernels(small: bool) -> dict[str, tuple[Callable[[int], Any], float, str]]:
         "layer norm": (lambda i: F.layer_norm(wide[i], (rows[1],), weight, weight), 4e-9 * count, "GB/s"),
         "rms norm": (lambda i: F.rms_norm(wide[i], (rows[1],), weight), 4e-9 * count, "GB/s"),
         "sum": (lambda i: wide[i].sum(), 2e-9 * count, "GB/s"),
+        "sum of columns": (lambda i: wide[i].sum(0), 2e-9 * count, "GB/s"),
+        "cross entropy": (lambda i: F.cross_entropy(logits, target), 4e-9 * logits.numel(), "GB/s"),
+        "embedding": (lambda i: words[tokens], 8e-9 * len(tokens) * words.shape[1], "GB/s"),
+        "sort of 64 rows": (lambda i: wide[i][:64].argsort(1), 1e-9 * 10 * 64 * rows[1], "GB/s"),
         "product": (lambda i: square[i] @ square[i - 1], 2e-12 * side**3, "TFLOP/s"),
+        "product, float32": (lambda i: exact[i] @ exact[i - 1], 2e-12 * (side // 4) ** 3, "TFLOP/s"),
+        "attention": (lambda i: F.scaled_dot_product_attention(heads, heads, heads, is_causal=True), 2e-12 * heads.numel() * sizes[2], "TFLOP/s"),
+        "conv2d": (lambda i: F.conv2d(picture, filter, padding=1), 18e-12 * picture.numel() * channels, "TFLOP/s"),
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from graded import graded_checks
 
 import genesis
 from genesis import cuda, nn
@@ -30,6 +31,7 @@ def is_emulated() -> bool:
 def checks(fraction: float) -> Iterator[tuple[str, Check]]:
     """What is tried, in this order; of ops the ``fraction`` that a seed of the clock chooses."""
     yield from CHECKS.items()
+    yield from graded_checks(is_emulated())
     ops = sorted([op for op in REGISTRY.values() if not (op.kind.moves or op.kind.draws)], key=lambda op: op.name)
     order = np.random.default_rng(time.time_ns()).permutation(len(ops))[: max(int(fraction * len(ops)), 1)]
     yield from [(f"op {ops[i].name}", lambda op=ops[i]: of_op(op)) for i in order]

@@ -368,6 +368,12 @@ def test_what_a_gpu_is_asked_first_runs_on_the_emulated_device(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "smoke.json").read_text())
     assert report["wrong"] == 0 and report["emulated"] and len(report["values"]) > 30 and "measured" not in report
+    for command in ("correctness", "benchmark"):
+        again = [sys.executable, script, command, "--out", tmp_path]
+        done = subprocess.run(again, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "correctness.json").read_text())
+    assert report["wrong"] == 0 and len(report["results"]) >= 18 and not (tmp_path / "benchmark.json").exists()
     environment["GENESIS_CUDA"] = "off"
     done = subprocess.run(
         [sys.executable, script, "smoke"], env=environment, capture_output=True, text=True, check=False
@@ -407,6 +413,35 @@ def test_memory_is_shared_with_other_libraries(dtype, gpu):
     assert cuda.memory_allocated() == used > 0
     del y
     assert cuda.memory_allocated() < used
+
+
+def test_the_interface_of_cuda_arrays(gpu):
+    x = genesis.arange(12.0, device="cuda").reshape(3, 4)
+    told = x.__cuda_array_interface__
+    assert told == {
+        "shape": (3, 4), "typestr": "<f4", "data": (x.data_ptr(), False), "strides": None, "version": 3,
+        "stream": cuda.current_stream().cuda_stream,
+    }  # fmt: skip
+    assert x.t()[1:].__cuda_array_interface__["strides"] == (4, 16)
+    assert x.t()[1:].__cuda_array_interface__["data"][0] == x.data_ptr() + 4
+    assert x[:0].__cuda_array_interface__["data"] == (0, False)
+    assert not hasattr(x.cpu(), "__cuda_array_interface__") and not hasattr(x.bfloat16(), "__cuda_array_interface__")
+    with pytest.raises(RuntimeError, match="requires a gradient"):
+        x.requires_grad_().__cuda_array_interface__
+
+
+def test_a_scaled_step_waits_once(gpu):
+    """For the one number that says whether all gradients are finite."""
+    params = [nn.Parameter(genesis.ones(3, device="cuda")) for _ in range(4)]
+    optimizer, scaler = genesis.optim.SGD(params, lr=0.5), genesis.amp.GradScaler("cuda", init_scale=8.0)
+    for last in (1.0, float("inf")):
+        scaler.scale(sum([p.sum() for p in params[:3]]) + params[3].sum() * last).backward()
+        before = gpu.calls.get("copy_out", 0)
+        scaler.step(optimizer)
+        assert gpu.calls["copy_out"] - before == 1
+        scaler.update()
+        optimizer.zero_grad()
+    assert [p.tolist() for p in params] == [[0.5] * 3] * 4 and scaler.get_scale() == 4.0
 
 
 def test_a_capsule_that_nobody_takes(gpu):

@@ -799,7 +799,7 @@ class Methods:
     def conj_physical_(self) -> Tensor:
         """In-place form of `conj_physical`: writes the result into this tensor and returns it."""
     def const_data_ptr(self) -> builtins.int:
-        """The address of the first element."""
+        """The address of the first element, in the memory of its device."""
     def contiguous(self, memory_format: Any = ...) -> Tensor:
         """This tensor if its memory is in the order of this format, else a copy that is."""
     def copy_(self, src: Any, non_blocking: builtins.bool = ...) -> Tensor:

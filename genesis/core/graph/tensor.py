@@ -180,7 +180,9 @@ class Tensor(Methods):
         return 0 in shape or all([n == 1 or strides[d] == s for d, n, s in zip(order, sizes, steps, strict=True)])
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """The address of the first element, in the memory of its device."""
+        if isinstance(self._array, DeviceArray):
+            return memory_of(self._array).address(self._array)
         return int(self.numpy_view().ctypes.data)
 
     def _spec(self) -> Spec:
