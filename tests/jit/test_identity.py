@@ -2,45 +2,118 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import pytest
 
 import genesis
 from genesis import nn
-from genesis.jit.compiling.identity import same
+from genesis.jit.compiling import checks
+from genesis.jit.compiling.identity import Rows, unchanged
 from genesis.jit.compiling.text import MISS, Text
 from genesis.kernels.llvm import loops
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
 
 
-def test_same_objects():
-    things = tuple(object() for _ in range(50))
-    again, compare = (*things[:20], *things[20:]), same()
-    assert again is not things and compare(id(things), id(again)) == 1
-    for i in (0, 17, 49):
-        other = (*things[:i], object(), *things[i + 1 :])
-        assert compare(id(other), id(things)) == compare(id(things), id(other)) == 0
-    assert compare(id(things), id(things[:-1])) == compare(id(things[:-1]), id(things)) == 0
-    assert compare(id(()), id(())) == 1
+class Slots:
+    __slots__ = ("first", "second")
 
 
-@pytest.mark.parametrize("count", [3, 40])
-def test_what_is_not_there_is_no_match(count):
-    """Items that are gone, and objects that are equal, are not those that were there."""
-    items, values = {i: [i] for i in range(count)}, [[i] for i in range(count)]
-    text = Text()
-    text.alike = {f"{text.name(items)}[{i}]": items[i] for i in range(count)}
-    text.alike |= {f"{text.name(values)}[{i}]": values[i] for i in range(count)}
-    text.look()
-    text.add("return True")
+class Derived(Slots):
+    """Has a ``__dict__``, too."""
+
+
+def asked(rows):
+    """What native code says, as a function."""
+    table = rows.table()
+    return lambda: unchanged()(table.ctypes.data) == 1
+
+
+def test_attributes_entries_and_items_are_where_they_were():
+    """Each change is seen, and undone it is as it was."""
+    thing, values, named, items, empty, held = Derived(), [object() for _ in range(9)], {}, [], {}, object()
+    thing.first, thing.second = values[:2]
+    named |= {"a": values[2], 7: values[3], thing: values[4]}
+    items += values[5:7]
+    cell = (lambda: held).__closure__[0]
+    rows, first = Rows(), held
+    assert rows.attribute(thing, "first") and rows.attribute(thing, "second") and rows.attribute(cell, "cell_contents")
+    assert all([rows.entry(named, key) for key in ("a", 7, thing, "missing")])
+    assert rows.whole(items) and rows.whole(empty) and rows.whole(named)
+    same = asked(rows)
+    assert same()
+    for change, back in [
+        (lambda: setattr(thing, "second", object()), lambda: setattr(thing, "second", values[1])),
+        (lambda: delattr(thing, "first"), lambda: setattr(thing, "first", values[0])),
+        (lambda: named.update(a=object()), lambda: named.update(a=values[2])),
+        (lambda: named.update(missing=None), lambda: named.pop("missing")),
+        (lambda: items.append(None), lambda: items.pop()),
+        (lambda: items.__setitem__(1, object()), lambda: items.__setitem__(1, values[6])),
+        (lambda: empty.update(a=1), lambda: empty.clear()),
+        (lambda: setattr(cell, "cell_contents", None), lambda: setattr(cell, "cell_contents", first)),
+        (lambda: delattr(cell, "cell_contents"), lambda: setattr(cell, "cell_contents", first)),
+    ]:
+        change()
+        assert not same()
+        back()
+        assert same()
+
+
+def test_the_order_of_entries_counts():
+    a, b = object(), object()
+    held, rows = {1: a, 2: b}, Rows()
+    assert rows.whole(held)
+    same = asked(rows)
+    held[1] = held.pop(1)
+    assert list(held.values()) == [b, a] and not same()
+
+
+class Asking(dict):
+    def __getitem__(self, key):
+        return 0
+
+
+class Strange:
+    def __hash__(self):
+        return 0
+
+
+def test_what_python_has_to_be_asked_for_is_refused():
+    class Property:
+        first = property(lambda self: 0)
+
+    rows, key = Rows(), Strange()
+    assert not rows.attribute(Property(), "first") and not rows.entry(Asking(a=1), "a")
+    assert not rows.entry({key: 1}, key) and not rows.whole(OrderedDict(a=1)) and not rows.whole((1,))
+    assert not rows.rows
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_equal_objects_are_as_good_where_they_may_be(native, monkeypatch):
+    """Native code does not find the same string; Python finds an equal one. Another float is not looked at more closely."""
+    if not native:
+        monkeypatch.setattr(checks, "unchanged", lambda: None)
+    text, held, odd = Text(), {"name": "some name"}, {"x": 2.5}
+    guarded = checks.Guarded(text)
+    guarded.whole(held)
+    guarded.whole(odd)
+    guarded.entry(held, "gone")
+    text.add(*guarded.lines(), "return True")
     call = text.compiled("call", "")
     assert call() is True
-    items[1] = list(items[1])
+    held["name"] = "".join(["some ", "name"])
+    assert call() is True
+    held["name"] = "another"
     assert call() is MISS
-    del items[1]
+    held["name"], x = "some name", odd["x"]
+    odd["x"] = float("2.5")
     assert call() is MISS
-    items[1] = call.__globals__[next(k for k in call.__globals__ if k.startswith("k"))]
-    values.pop()
+    odd["x"] = x
+    assert call() is True
+    del odd["x"]
+    assert call() is MISS
+    odd["x"], held["gone"] = x, 1
     assert call() is MISS
 
 

@@ -21,6 +21,7 @@ from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.identity import Rows, unchanged
 from genesis.jit.compiling.text import MISS, Text
 from genesis.jit.guards import Answers, CapturedAsTheyWere, Modes, Unchanged
 from genesis.jit.numbers import Decision, Entry, StillFloat
@@ -164,13 +165,93 @@ def apart(text: Text, graph: Graph, count: int) -> None:
 # ---- what was taken for granted
 
 
+class Questions:
+    """What has to be as it was, as lines of Python.
+
+    Attributes:
+        same: expressions, and the objects that they have to be
+        wholes: containers that hold the objects that they held, or equal ones
+        conditions: what must not be
+    """
+
+    def __init__(self, text: Text) -> None:
+        self.text, self.same, self.conditions = text, dict[str, Any](), dict[str, None]()
+        self.wholes: list[Any] = []
+
+    def entry(self, container: Any, key: Any) -> None:
+        name, key_name = self.text.name(container), self.text.name(key)
+        if not isinstance(container, dict | MappingProxyType):
+            self.same[f"{name}[{key}]"] = container[key]
+        elif key in container:
+            self.same[f"{name}[{key_name}]"] = container[key]
+        else:
+            self.same[f"{name}.get({key_name})"] = None
+
+    def whole(self, container: Any) -> None:
+        values = container.values() if isinstance(container, dict) else container
+        if not len(container):
+            self.conditions[self.text.name(container)] = None
+        elif all([_comparable(v) for v in values]):
+            self.wholes.append(values)
+        else:
+            self.conditions[f"len({self.text.name(container)}) != {len(container)}"] = None
+            for key in container if isinstance(container, dict) else range(len(container)):
+                self.entry(container, key)
+
+    def lines(self) -> list[str]:
+        """Containers are compared all at once, in a loop that is not one of Python; something that is in none of them
+        stands between two.
+        """
+        name = self.text.name
+        out = [f"if {condition}: return MISS" for condition in self.conditions]
+        if self.wholes:
+            now = [value for whole in self.wholes for value in (*whole, MISS)]
+            held = ", ".join([f"*{name(whole)}, MISS" for whole in self.wholes])
+            out.append(f"if [{held}] != {name(now)}: return MISS")
+        if self.same:
+            alike = " and ".join([f"{now} is {name(thing)}" for now, thing in self.same.items()])
+            line = f"    if not ({alike}): return MISS"
+            out += ["try:", line, "except (LookupError, ValueError): return MISS"]
+        return out
+
+
+class Guarded:
+    """Attributes and containers that hold what they held at the trace. Native code looks first; where it does not find the
+    same objects, or cannot look, Python asks: there may be equal ones.
+    """
+
+    def __init__(self, text: Text) -> None:
+        self.text, self.rows = text, Rows()
+        self.seen, self.others = Questions(text), Questions(text)  # by native code, or by Python alone
+
+    def attribute(self, thing: Any, name: str) -> None:
+        questions = self.seen if self.rows.attribute(thing, name) else self.others
+        questions.same[f"{self.text.name(thing)}.{name}"] = getattr(thing, name)
+
+    def entry(self, container: Any, key: Any) -> None:
+        (self.seen if self.rows.entry(container, key) else self.others).entry(container, key)
+
+    def whole(self, container: Any) -> None:
+        """All values of a dictionary, or items of a list."""
+        (self.seen if self.rows.whole(container) else self.others).whole(container)
+
+    def lines(self) -> list[str]:
+        asked = unchanged()
+        if asked is None or not self.rows.rows:
+            return [*self.seen.lines(), *self.others.lines()]
+        table = self.rows.table()
+        self.text.name(table)  # so it lives
+        inside = ["    " + line for line in self.seen.lines()]
+        return [f"if not {self.text.name(asked)}({table.ctypes.data}):", *inside, *self.others.lines()]
+
+
 def guards(text: Text, graph: Graph) -> None:
     """Modules, optimizers, captured tensors and names are as they were at the trace."""
-    wholes: list[Any] = []
+    guarded = Guarded(text)
     for guard in graph.binding.guards:
         if isinstance(guard, CapturedAsTheyWere):
             for x, _ in guard.tensors:
-                _as_it_was(text, x)
+                _as_it_was(guarded, x)
         elif isinstance(guard, Decision):
             _decision(text, guard)
         elif isinstance(guard, StillFloat):
@@ -180,9 +261,8 @@ def guards(text: Text, graph: Graph) -> None:
             if answers is None:
                 text.unless(f"{text.name(guard.changed)}() is None")
             else:
-                unchanged(text, answers, wholes)
-    compared_at_once(text, wholes)
-    text.look()
+                holding(guarded, answers)
+    text.add(*guarded.lines())
 
 
 def _decision(text: Text, guard: Decision) -> None:
@@ -203,51 +283,24 @@ def _float(text: Text, guard: StillFloat) -> None:
         text.unless(f"{text.name(entry.holder)}.get({text.name(entry.keys[0])}).__class__ is float")
 
 
-def _as_it_was(text: Text, x: Tensor) -> None:
+def _as_it_was(guarded: Guarded, x: Tensor) -> None:
     """A captured tensor has its memory, its history and its hooks."""
-    name, node = text.name(x), x._node
-    text.alike |= {f"{name}._array": x._array, f"{name}._node": node}
-    if node is not None:
-        text.alike[f"{text.name(node)}._hooks"] = node._hooks
+    guarded.attribute(x, "_array")
+    guarded.attribute(x, "_node")
+    if x._node is not None:
+        guarded.attribute(x._node, "_hooks")
 
 
-def unchanged(text: Text, answers: Answers, wholes: list[Any]) -> None:
-    """Containers hold the objects that they hold now. Those in which all can be compared at once are ``wholes``."""
+def holding(guarded: Guarded, answers: Answers) -> None:
+    """Containers hold the objects that they hold now."""
     for container, keys in answers:
         if isinstance(container, CellType):
-            text.alike[f"{text.name(container)}.cell_contents"] = container.cell_contents
-            continue
-        whole = None if keys is not None else container.values() if isinstance(container, dict) else container
-        if whole is not None and all([_comparable(v) for v in whole]):
-            if len(container):
-                wholes.append(whole)
-            else:
-                text.miss_if(text.name(container))
-            continue
-        if keys is None:
-            text.unless(f"len({text.name(container)}) == {len(container)}")
-        text.alike |= dict(_entries(text, container, keys))
-
-
-def compared_at_once(text: Text, wholes: list[Any]) -> None:
-    """Containers hold what they hold now: all of them in one comparison, whose loop is not one of Python. Something that is
-    in none of them stands between two.
-    """
-    now = [value for whole in wholes for value in (*whole, MISS)]
-    if wholes:
-        text.miss_if(f"[{', '.join([f'*{text.name(whole)}, MISS' for whole in wholes])}] != {text.name(now)}")
-
-
-def _entries(text: Text, container: Any, keys: tuple[Any, ...] | None) -> Iterator[tuple[str, Any]]:
-    """Where each entry of a container is, and what it is."""
-    name = text.name(container)
-    for key in (container if isinstance(container, dict) else range(len(container))) if keys is None else keys:
-        if not isinstance(container, dict | MappingProxyType):
-            yield f"{name}[{key}]", container[key]
-        elif key in container:
-            yield f"{name}[{text.name(key)}]", container[key]
+            guarded.attribute(container, "cell_contents")
+        elif keys is None:
+            guarded.whole(container)
         else:
-            yield f"{name}.get({text.name(key)})", None
+            for key in keys:
+                guarded.entry(container, key)
 
 
 def _comparable(value: Any) -> bool:

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.jit.compiling.identity import same
-
-MANY = 16  # objects, from which one question for all is faster
 
 
 class _Miss:
@@ -32,7 +29,6 @@ class Text:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {"MISS": MISS, "Tensor": Tensor, "ndarray": np.ndarray, "wrap": wrap}
         self.given: list[Any] = []  # arguments that numbers of the host are asked from, and their names
-        self.alike: dict[str, Any] = {}  # expressions, and the objects that they have to be
         self._names: dict[int, str] = {}
         self._asked: set[str] = set()
 
@@ -65,21 +61,6 @@ class Text:
 
     def unless(self, condition: str) -> None:
         self.miss_if(f"not ({condition})")
-
-    def look(self) -> None:
-        """Ask whether all that is ``alike`` is, and is there at all."""
-        objects, compare = tuple(self.alike.values()), same() if len(self.alike) >= MANY else None
-        if compare is None:
-            condition = " and ".join([f"{now} is {self.name(thing)}" for now, thing in self.alike.items()])
-            lines = [f"if not ({condition or True}): return MISS"]
-        else:
-            self.name(objects)  # so they live
-            lines = [
-                f"now = ({', '.join(self.alike)})",
-                f"if not {self.name(compare)}(id(now), {id(objects)}): return MISS",
-            ]
-        self.add("try:", *["    " + line for line in lines], "except (LookupError, ValueError): return MISS")
-        self.alike.clear()
 
     def compiled(self, name: str, parameters: str) -> Any:
         """The function."""
