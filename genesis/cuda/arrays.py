@@ -28,15 +28,17 @@ from genesis.cuda.runtime.streams import Stream, current
 class Storage:
     """A block of memory, given back when nobody has it any more."""
 
-    __slots__ = ("__weakref__", "allocator", "block", "on")
+    __slots__ = ("__weakref__", "allocator", "block", "on", "stream")
 
     def __init__(self, on: Device, count: int) -> None:
         self.on, self.allocator = on, source_of(on)
         self.block: Block = self.allocator.take(count)
+        self.stream: Stream | None = self.block.segment.room.stream  # on which it is used without being told of
 
     def used_on(self, stream: Stream) -> None:
         """A stream uses it: it is not handed out again before that is done."""
-        if self.block.segment.room.stream.handle != stream.handle:
+        assert self.stream is not None
+        if self.stream.handle != stream.handle:
             self.block.foreign.add(stream)
 
     def __del__(self) -> None:
@@ -62,7 +64,7 @@ class CudaArray(DeviceArray):
         self.storage, self.address = storage, address
         self.shape, self.dtype = shape, dtype
         self.strides = contiguous_strides(shape) if strides is None else strides  # in elements
-        self.device = storage.on.keep("name", _name_of)
+        self.device = storage.on.name
         self.base = base
 
     @property
@@ -92,10 +94,6 @@ class CudaArray(DeviceArray):
         return sum([s for s in steps if s < 0]), sum([s for s in steps if s > 0]) + self.dtype.itemsize
 
 
-def _name_of(on: Device) -> DeviceName:
-    return DeviceName("cuda", on.index)
-
-
 class CudaMemory(Memory):
     """The memory of all GPUs."""
 
@@ -118,8 +116,7 @@ class CudaMemory(Memory):
         return current_index()
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
-        storage = Storage(device_at(device.index), math.prod(shape) * dtype.itemsize)
-        return CudaArray(storage, storage.block.address, tuple(shape), dtype)
+        return empty(device_at(device.index), tuple(shape), dtype)
 
     def from_host(self, array: Host, device: DeviceName) -> CudaArray:
         out = self.empty(array.shape, array.dtype, device)
@@ -223,25 +220,36 @@ class CudaMemory(Memory):
         return self.full(shape, dtype, 1, device)
 
 
+def empty(
+    on: Device, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+) -> CudaArray:
+    """New memory, laid out without gaps."""
+    storage = Storage(on, math.prod(shape) * dtype.itemsize)
+    return CudaArray(storage, storage.block.address, shape, dtype, strides)
+
+
 # ---- copies
 
 
 def _copied_whole(target: CudaArray, source: CudaArray) -> bool:
     """Copy as the bytes lie there, if they lie in the same way."""
-    same = target.shape == source.shape and target.dtype == source.dtype and target.on is source.on
+    on = target.storage.on
+    same = target.shape == source.shape and target.dtype == source.dtype and on is source.storage.on
     if not (same and target.is_contiguous and source.is_contiguous):
         return False
-    if target.size and target.address != source.address:
-        stream = used(target, source)
-        target.on.enter().copy(target.address, source.address, target.nbytes, stream.handle)
+    count = target.nbytes
+    if count and target.address != source.address:
+        on.enter().copy(target.address, source.address, count, used(target, source).handle)
     return True
 
 
 def used(*arrays: CudaArray) -> Stream:
     """The current stream of the device of some arrays, which uses their memory from now on."""
-    stream = current(arrays[0].on)
+    stream = current(arrays[0].storage.on)
     for array in arrays:
-        array.storage.used_on(stream)
+        storage = array.storage
+        if storage.stream is not stream:
+            storage.used_on(stream)
     return stream
 
 

@@ -100,7 +100,7 @@ class Foreign(Storage):
     __slots__ = ("managed",)
 
     def __init__(self, on: Device, managed: Any) -> None:
-        self.on, self.managed = on, managed
+        self.on, self.managed, self.stream = on, managed, None
 
     def used_on(self, stream: Stream) -> None:
         pass

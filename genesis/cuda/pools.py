@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
-from genesis.cuda.memory.allocator import DEFAULT, Allocator, allocator
+from genesis.cuda.memory.allocator import Allocator, allocator
 from genesis.cuda.runtime.devices import device_at, index_of
 
 
@@ -52,7 +52,7 @@ def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
     if not isinstance(pool, MemPool):
         raise ArgumentError(message("use_mem_pool", f"expected a MemPool, got a {type(pool).__name__}"))
     memory = _of(device)
-    before, memory.pool.number = getattr(memory.pool, "number", DEFAULT), pool._number
+    before, memory.pool.number = memory.pool.number, pool._number
     try:
         yield
     finally:

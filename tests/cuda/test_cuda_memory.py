@@ -272,3 +272,24 @@ def test_pinned_memory_is_used_again_when_its_copies_are_done(emulated):
     gc.collect()
     pool.release()
     assert pool.free == {} and block_of(NUMBERS, emulated) is None
+
+
+def test_what_was_given_back_last_is_taken_first(memory):
+    """... where size and stream are those, and nobody else uses it; else it is free memory like all other."""
+    first, other = memory.take(1000), memory.take(5000)
+    memory.give_back(other)
+    memory.give_back(first)
+    before = memory.statistics.gauges["active"].allocated
+    again = memory.take(900)
+    assert again is first and again.asked == 900
+    assert memory.statistics.gauges["active"].allocated == before  # it was never free
+    assert memory.statistics.gauges["allocation"].current == 1  # the other one was collected
+    assert memory.statistics.gauges["requested_bytes"].current == 900
+    side = Stream()
+    memory.give_back(again)
+    assert memory.take(900, side) is not first
+    used = memory.take(900)
+    used.foreign.add(side)
+    memory.give_back(used)
+    taken = memory.take(900)
+    assert taken is not used or not taken.foreign

@@ -11,7 +11,7 @@ import pytest
 import genesis
 from genesis import nn
 from genesis.cuda.kernels import choose, lowering
-from genesis.cuda.kernels.draws import Uniform
+from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.kernels.products import Product, tile_of
 from genesis.cuda.launch import cubins, triton
@@ -191,7 +191,7 @@ def test_machine_code_of_products(dtype, biased):
 
 def test_random_bits_are_made_of_integers_alone():
     for dtype in (genesis.float32, genesis.float64):
-        kernel = Uniform(dtype.np)
+        kernel = Draw(dtype.np, (), held=False)
         text = triton.text_of(
             triton.compiled(kernel.source, kernel.signature, (0, 1), kernel.warps, fused=kernel.fused)
         )

@@ -28,6 +28,7 @@ from genesis.core.call.op import Op
 from genesis.core.call.promotion import cast_operand, compute_dtypes
 from genesis.core.call.strides import packed
 from genesis.core.graph.modes import ACTIVE, interception
+from genesis.core.graph.tensor import Tensor
 
 
 def infer_operands(op: Op, operands: Sequence[Any]) -> Any:
@@ -111,7 +112,7 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     `DeviceArray`.
     """
     device = top.device
-    _check_devices(op, arrays, device)
+    _check_devices(op, arrays, top, device)
     kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray) or memory_of(top).kernel(op)
     at_home = [_index_at(a, device) for a in arrays] if op.kind.copies else arrays
     result = NotImplemented
@@ -136,6 +137,19 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     return result
 
 
+def device_operands(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:
+    """The arrays of tensors that are all on one device, between numbers, and the first of them; None of anything else."""
+    arrays, top = tuple([a._array if isinstance(a, Tensor) else a for a in args]), None
+    for x in arrays:
+        if x.__class__ is float or x.__class__ is int:
+            continue
+        if top is None:
+            top = x
+        elif x.__class__ is not top.__class__ or x.device is not top.device:
+            return None
+    return (arrays, top) if isinstance(top, DeviceArray) else None
+
+
 def _index_at(value: Any, device: Any) -> Any:
     """An index with its arrays, which lists and masks are, on a device."""
     return (
@@ -150,9 +164,12 @@ def _operand_names(op: Op, count: int) -> list[str]:
     return [*names, *[f"index {i}" if names else str(i) for i in range(count - len(names))]]
 
 
-def _check_devices(op: Op, arrays: tuple[Any, ...], device: Any) -> None:
+def _check_devices(op: Op, arrays: tuple[Any, ...], top: Any, device: Any) -> None:
     """Refuse tensors, and index tensors, on another device than the one that computes."""
     given = arrays[0] if op.variadic else [arrays[i] for i in op.tensors]
+    kind = top.__class__
+    if not [x for x in given if x.__class__ is not float and (x.__class__ is not kind or x.device is not device)]:
+        return
     specs = [
         (name, spec_of(x)) for name, x in zip(_operand_names(op, len(given)), given, strict=True) if hasattr(x, "shape")
     ]

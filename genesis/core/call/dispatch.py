@@ -28,6 +28,7 @@ from genesis.base.quiet import silent
 from genesis.core.call.computing import (
     compute,
     compute_operands,
+    device_operands,
     infer,
     infer_operands,
     intercepted,
@@ -80,6 +81,9 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
 
 
 def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
+    usual = device_operands(args) if op.plain and not ACTIVE else None
+    if usual is not None:
+        return _made(op, args, interpreted(op, *usual), out)
     if ACTIVE:
         if OVERRIDES and (override := override_of(op)) is not None:
             result = override(*args)
@@ -108,6 +112,11 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
                 if result.device.type != "cpu"
                 else intercepted(op, operands, partial(compute_operands, op, operands, args[len(given) :], result))
             )
+    return _made(op, args, array, out)
+
+
+def _made(op: Op, args: tuple[Any, ...], array: Any, out: Tensor | None) -> Tensor:
+    """The tensor of the result of an elementwise op, with its node."""
     y = wrap(array)
     record_elementwise(op, args, y)
     if ACTIVE or LEVELS:

@@ -10,7 +10,7 @@ from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels import columns, convolution, gathers, moves, scans, sorts, sums
 from genesis.cuda.kernels.host import arrays_in, host_kernel
-from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
+from genesis.cuda.kernels.lowering import Launches, launches, lowered
 from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
@@ -67,15 +67,21 @@ def launched(op: Op) -> Callable[..., Any]:
     """The kernel that launches what the op's rule says; where there is none, the host computes."""
     known: dict[Any, Launches | None] = {}
     otherwise = host_kernel(op)
+    floats = op.tensors if op.kind.aligned else ()  # whose values the kernel does not depend on
 
     def kernel(*args: Any) -> Any:
         if not kernels_wanted():
             return otherwise(*args)
-        numbers = numbers_of(op, args)
-        key = tuple([float if i in numbers else signature(a) for i, a in enumerate(args)])
-        if key in known:
-            plan = known[key]
-        else:
+        key = tuple(
+            [
+                (a.shape, a.strides, a.dtype) if a.__class__ is CudaArray
+                else float if a.__class__ is float and i in floats
+                else signature(a)
+                for i, a in enumerate(args)
+            ]
+        )  # fmt: skip
+        plan = known.get(key)
+        if plan is None and key not in known:
             if len(known) >= _KNOWN:
                 known.clear()
             plan = known[key] = lowered(op, args)

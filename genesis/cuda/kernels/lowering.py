@@ -17,9 +17,10 @@ from genesis.base.errors import UnsupportedError
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.op import Op
 from genesis.core.call.scalars import Expression
-from genesis.cuda.arrays import MEMORY, CudaArray, used
-from genesis.cuda.kernels.host import arrays_in
+from genesis.cuda.arrays import CudaArray, empty, used
+from genesis.cuda.kernels.host import arrays_in, arrays_of
 from genesis.cuda.launch.kernel import Kernel
+from genesis.cuda.runtime.devices import Device
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import reductions as _of_reductions  # noqa: F401, rules are declared when these are imported
 from genesis.jit.lowering import steps as _of_steps  # noqa: F401
@@ -65,27 +66,23 @@ class Launches:
     many: bool  # whether the op gives several arrays
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        arrays = list(arrays_in(args))
-        device = arrays[0].device
-        outs = [empty(spec, device) for spec in self.outs]
-        self.into(args, outs)
+        arrays = arrays_of(args)
+        on = arrays[0].storage.on
+        outs = [empty(on, spec.shape, spec.dtype, spec.strides) for spec in self.outs]
+        self._launch(on, args, arrays, outs)
         return tuple(outs) if self.many else outs[0]
 
     def into(self, args: tuple[Any, ...], outs: list[CudaArray]) -> None:
-        arrays = list(arrays_in(args))
-        held = {"between": [empty(spec, arrays[0].device) for spec in self.between], "out": outs, "in": arrays}
+        arrays = arrays_of(args)
+        self._launch(arrays[0].on, args, arrays, outs)
+
+    def _launch(self, on: Device, args: tuple[Any, ...], arrays: list[CudaArray], outs: list[CudaArray]) -> None:
+        between = [empty(on, spec.shape, spec.dtype, spec.strides) for spec in self.between]
+        held = {"between": between, "out": outs, "in": arrays}
         stream = used(*arrays, *outs)
         for step in self.steps:
             given = [args[i] if kind == "number" else held[kind][i].address for kind, i in step.operands]
-            step.kernel.launch(arrays[0].on, stream.handle, given, step.count)
-
-
-def empty(spec: Spec, device: Any) -> CudaArray:
-    """New memory laid out as a spec says."""
-    out = MEMORY.empty(spec.shape, spec.dtype, device)
-    if spec.strides is not None:
-        out.strides = spec.strides
-    return out
+            step.kernel.launch(on, stream.handle, given, step.count)
 
 
 # ---- lowering

@@ -65,9 +65,12 @@ class Launched(ABC):
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
         """The parameters that the compiler may take for multiples of 16."""
-        return tuple(
-            [i for i, x in enumerate(values) if self.letters[i] not in "fd" and i not in self.free and x % ALIGNED == 0]
-        )
+        return tuple([i for i in self._checked if values[i] % ALIGNED == 0])
+
+    @cached_property
+    def _checked(self) -> tuple[int, ...]:
+        """The parameters that are pointers and whole numbers of which it matters."""
+        return tuple([i for i, letter in enumerate(self.letters) if letter not in "fd" and i not in self.free])
 
     def _load(self, on: Device, aligned: tuple[int, ...]) -> tuple[int, int]:
         driver, shared = on.enter(), 0
@@ -115,10 +118,10 @@ class Kernel(Launched):
     def code(self) -> Emitted:
         return emitted(self.nest, self.numbers)
 
-    source = property(lambda self: self.code.source)
-    signature = property(lambda self: self.code.signature)
-    letters = property(lambda self: self.code.letters)
-    warps = property(lambda self: self.code.warps)
+    source = cached_property(lambda self: self.code.source)
+    signature = cached_property(lambda self: self.code.signature)
+    letters = cached_property(lambda self: self.code.letters)
+    warps = cached_property(lambda self: self.code.warps)
 
     def launch(self, on: Device, stream: int, operands: list[Any], count: int = 0) -> None:
         """Start it with these addresses and numbers; ``count`` is how long a loop is that is told so."""

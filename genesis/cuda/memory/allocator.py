@@ -23,6 +23,12 @@ MEDIUM = 20 << 20  # bytes of the segments that blocks of up to half of that are
 REACH = 1.25  # a growing segment's addresses are so many times the memory of the device
 
 
+class _Pool(threading.local):
+    """The pool that a thread takes memory from."""
+
+    number = DEFAULT
+
+
 class Allocator:
     """The memory of one device."""
 
@@ -33,7 +39,7 @@ class Allocator:
         self.gone: deque[Block] = deque()  # given back since the last call, by finalizers
         self.parked: list[tuple[Block, list[Event]]] = []  # given back, but other streams may still use them
         self.limit: int | None = None  # bytes that may be reserved
-        self.pool = threading.local()
+        self.pool = _Pool()
         self.kept: dict[int, int] = {}  # pools, by how many graphs were recorded with them
         self._lock = threading.RLock()
         self._grain = on.enter().granularity(on.index)
@@ -50,17 +56,35 @@ class Allocator:
         stream = current(self.on) if stream is None else stream
         size = rounded(count)
         with self._lock:
-            self.collect()
             room = self._room(stream)
-            block = room.best(size) or climbed(self, count, lambda: room.best(size) or self._new(room, size))
-            rest = split(block, size)
-            if rest is not None:
-                room.put(rest)
-            block.free, block.asked = False, count
-            self.statistics.add(
-                allocation=1, allocated_bytes=block.size, requested_bytes=count, active=1, active_bytes=block.size
-            )
+            block = self._last(room, size) if self.gone else None
+            if block is None:
+                block = self._cut(room, size, count)
+            block.asked = count
+            self.statistics.add(allocation=1, allocated_bytes=block.size, requested_bytes=count)
             return block
+
+    def _last(self, room: Room, size: int) -> Block | None:
+        """The block that was given back last, if it is as it is wanted: most calls want what the one before had."""
+        block = self.gone.pop()
+        if block.segment.room is not room or block.size != size or block.foreign:
+            self.gone.append(block)
+            return None
+        self.statistics.take(allocation=1, allocated_bytes=size, requested_bytes=block.asked)
+        if self.gone:
+            self.collect()
+        return block
+
+    def _cut(self, room: Room, size: int, count: int) -> Block:
+        """A block of free memory, or of memory that the driver gives."""
+        self.collect()
+        block = room.best(size) or climbed(self, count, lambda: room.best(size) or self._new(room, size))
+        rest = split(block, size)
+        if rest is not None:
+            room.put(rest)
+        block.free = False
+        self.statistics.add(active=1, active_bytes=block.size)
+        return block
 
     def give_back(self, block: Block) -> None:
         """Nobody has a block any more. Called by finalizers, in any thread and at any time."""
@@ -68,7 +92,7 @@ class Allocator:
 
     def collect(self) -> None:
         """Make what was given back free, where nobody uses it any more."""
-        recording = getattr(self.pool, "number", DEFAULT) != DEFAULT  # no event can be asked then
+        recording = self.pool.number != DEFAULT  # no event can be asked then
         with self._lock:
             later = []
             while self.gone:
@@ -104,10 +128,9 @@ class Allocator:
     # ---- segments
 
     def _room(self, stream: Stream) -> Room:
-        pool = getattr(self.pool, "number", DEFAULT)
-        key = pool, stream.handle
+        key = self.pool.number, stream.handle
         if key not in self.rooms:
-            self.rooms[key] = Room(pool, stream)
+            self.rooms[key] = Room(key[0], stream)
         return self.rooms[key]
 
     def _new(self, room: Room, size: int) -> Block:

@@ -23,7 +23,12 @@ from genesis.cuda.runtime.streams import Stream
 from genesis.jit.lowering.plan import Block as Piece
 from genesis.jit.lowering.plan import Life, packed
 
-_thread = threading.local()
+
+class _Thread(threading.local):
+    source: Source | None = None  # where its arrays have their memory from; None: the allocator of their device
+
+
+_thread = _Thread()
 
 
 class Source(Protocol):
@@ -103,7 +108,7 @@ class Planned:
 @contextmanager
 def taking(source: Source) -> Iterator[None]:
     """Inside, this thread's arrays have their memory from a source."""
-    before, _thread.source = getattr(_thread, "source", None), source
+    before, _thread.source = _thread.source, source
     try:
         yield
     finally:
@@ -112,11 +117,11 @@ def taking(source: Source) -> Iterator[None]:
 
 def crosses(what: str) -> None:
     """Something goes through the host now: who writes down a sequence notes it."""
-    source = getattr(_thread, "source", None)
-    if source.__class__ is Sequence and not source.crossed:
+    source = _thread.source
+    if isinstance(source, Sequence) and not source.crossed:
         source.crossed = what
 
 
 def source_of(on: Device) -> Any:
     """Where arrays of a device have their memory from."""
-    return getattr(_thread, "source", None) or allocator(on)
+    return _thread.source or on.kept.get("allocator") or allocator(on)

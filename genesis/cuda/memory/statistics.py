@@ -14,16 +14,6 @@ class Gauge:
     allocated: int = 0
     freed: int = 0
 
-    def add(self, amount: int) -> None:
-        self.current += amount
-        self.allocated += amount
-        if self.current > self.peak:
-            self.peak = self.current
-
-    def take(self, amount: int) -> None:
-        self.current -= amount
-        self.freed += amount
-
 
 GAUGES = {
     "allocation": "blocks in use",
@@ -46,11 +36,17 @@ class Statistics:
 
     def add(self, **amounts: int) -> None:
         for name, amount in amounts.items():
-            self.gauges[name].add(amount)
+            gauge = self.gauges[name]
+            gauge.current += amount
+            gauge.allocated += amount
+            if gauge.current > gauge.peak:
+                gauge.peak = gauge.current
 
     def take(self, **amounts: int) -> None:
         for name, amount in amounts.items():
-            self.gauges[name].take(amount)
+            gauge = self.gauges[name]
+            gauge.current -= amount
+            gauge.freed += amount
 
     def reset_peaks(self) -> None:
         for gauge in self.gauges.values():

@@ -7,12 +7,20 @@ import weakref
 from typing import Any
 
 from genesis.base.device import as_device
+from genesis.base.device import device as DeviceName  # noqa: N812
 from genesis.base.errors import ArgumentError, DeviceError, message
 from genesis.cuda.runtime.connection import driver
 from genesis.cuda.runtime.driver import Driver
 
 _lock = threading.RLock()
-_thread = threading.local()
+
+
+class _Thread(threading.local):
+    index = 0  # the device that it computes on where nobody says it
+    entered: Device | None = None  # whose context is that of the thread
+
+
+_thread = _Thread()
 _devices: weakref.WeakKeyDictionary[Driver, dict[int, Device]] = weakref.WeakKeyDictionary()
 
 
@@ -20,13 +28,13 @@ class Device:
     """One device: its driver, its context, and (``kept``) what others keep for it, such as its allocator."""
 
     def __init__(self, driver: Driver, index: int) -> None:
-        self.driver, self.index = driver, index
+        self.driver, self.index, self.name = driver, index, DeviceName("cuda", index)
         self.context = driver.retain(index)
         self.kept: dict[str, Any] = {}
 
     def enter(self) -> Driver:
         """Make its context that of this thread; returns the driver."""
-        if getattr(_thread, "entered", None) is not self:
+        if _thread.entered is not self:
             self.driver.make_current(self.context)
             _thread.entered = self
         return self.driver
@@ -69,7 +77,7 @@ def device_at(index: int | None = None) -> Device:
 
 def current_index() -> int:
     """Which device this thread computes on where nobody says it."""
-    return getattr(_thread, "index", 0)
+    return _thread.index
 
 
 def set_current(index: int) -> None:

@@ -16,7 +16,15 @@ from genesis.cuda.runtime.devices import set_current as set_current_index
 from genesis.cuda.runtime.reports import checked
 
 MOST = 32  # streams of a device and priority: then they are used again
-_thread = threading.local()
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.streams: dict[Device, Stream] = {}  # those that its work goes to, where they are not the default ones
+        self.stack: list[tuple[int, Stream]] = []  # the index of the device and the stream before each block
+
+
+_thread = _Thread()
 
 
 class Stream:
@@ -90,13 +98,13 @@ class Stream:
         return hash((self.on.index, self.handle))
 
     def __enter__(self) -> Stream:
-        _stack().append((current_index(), current(self.on)))
+        _thread.stack.append((current_index(), current(self.on)))
         set_current_index(self.on.index)
         set_current(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        index, before = _stack().pop()
+        index, before = _thread.stack.pop()
         set_current(before)
         set_current_index(index)
 
@@ -193,12 +201,6 @@ def _destroy_gone(on: Device) -> None:
         on.enter().event_destroy(gone.pop())
 
 
-def _stack() -> list[Any]:
-    if not hasattr(_thread, "stack"):
-        _thread.stack = []
-    return _thread.stack  # type: ignore[no-any-return]
-
-
 def default(on: Device) -> Stream:
     """The stream of a device that work goes to where nobody says another one."""
     return on.keep("default stream", lambda on: Stream(on.index))
@@ -207,15 +209,8 @@ def default(on: Device) -> Stream:
 def current(on: Device | None = None) -> Stream:
     """The stream that this thread's work goes to, of a device or the current one."""
     on = device_at() if on is None else on
-    mine = getattr(_thread, "streams", None)
-    if mine is not None:
-        stream = mine.get(on)
-        if stream is not None:
-            return stream  # type: ignore[no-any-return]
-    return default(on)
+    return _thread.streams.get(on) or on.kept.get("default stream") or default(on)
 
 
 def set_current(stream: Stream) -> None:
-    if not hasattr(_thread, "streams"):
-        _thread.streams = {}
     _thread.streams[stream.on] = stream

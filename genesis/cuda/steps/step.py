@@ -26,7 +26,7 @@ from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
-from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.sequence import Sequence as Memory
@@ -181,7 +181,7 @@ class _Ready:
     def _stream(self, arrays: list[Any]) -> Stream:
         """The current stream, behind that of the last call: both use the same memory."""
         stream = current(self.on)
-        if self.stream is not None and self.stream != stream:
+        if self.stream is not None and self.stream is not stream:
             stream.wait_stream(self.stream)
         self.stream = stream
         mine = (self.control.array, self.arena, *self.constants, *self.fed, *self.staged.values(), *self.results)
@@ -206,7 +206,7 @@ class _Ready:
         """One launch after the other, where the arrays are."""
         takes = list(arrays)
         for i in self._overlapping(takes):
-            takes[i] = _copied(takes[i], self.step.takes[i].spec)
+            takes[i] = _without_gaps(takes[i], self.step.takes[i].spec)
         results = [made(v.spec, self.step.device) for v in self.step.returns]
         self._work(takes, results)
         return results
@@ -285,7 +285,7 @@ class _Ready:
         for i, there in self.staged.items():
             if step.takes[i] in step.written:
                 MEMORY.assign(arrays[i], there)
-        return [_copied(result, v.spec) for result, v in zip(self.results, step.returns, strict=True)]
+        return [_copied(result) for result in self.results]
 
     def _overlapping(self, arrays: list[Any]) -> set[int]:
         """Arrays that are read, and overlap one that is written to.
@@ -384,14 +384,20 @@ class _Ready:
         return float(self.numbers[index])
 
 
-def _copied(array: CudaArray, spec: Spec) -> CudaArray:
-    """A copy without gaps."""
+def _without_gaps(array: CudaArray, spec: Spec) -> CudaArray:
+    """A copy laid out as `made` does."""
     out = made(spec, array.device)
-    if array.strides == out.strides and array.size:
-        stream = used(out, array)
-        out.on.enter().copy(out.address, array.address, out.nbytes, stream.handle)
-    else:
-        MEMORY.assign(out, array)
+    MEMORY.assign(out, array)
+    return out
+
+
+def _copied(array: CudaArray) -> CudaArray:
+    """A copy of what `made` gave: it has no gaps, whatever the order of its dimensions."""
+    on = array.storage.on
+    out = empty(on, array.shape, array.dtype, array.strides)
+    count = array.nbytes
+    if count:
+        on.enter().copy(out.address, array.address, count, used(out, array).handle)
     return out
 
 
