@@ -382,6 +382,7 @@ def _leave() -> None:
         if world.calls.broken is None and not _ended_by:
             world.calls.meet(*world.calls.begin("the end of the group"), float("inf"))
             _stop_watching()  # before MPI ends
+            world.engine.close()
             return
         if world.calls.broken is None:
             world.calls.meet(*world.calls.begin(f"ended by {_ended_by[0]}"), _LEAVING)

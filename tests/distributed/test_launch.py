@@ -43,6 +43,22 @@ def test_each_line_has_its_rank(tmp_path):
 
 
 @needs_mpi
+def test_ranks_on_machines_that_are_named(tmp_path):
+    """Two names of this one: MPI takes them for two machines, and sends through the network."""
+    done = run("-n", "2", "--hosts", "localhost,127.0.0.1", SCRIPT, "well", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = sorted((done.stdout + done.stderr).splitlines())  # of heartbeats that nobody took MPI warns at its end
+    assert lines == [f"[r{rank}] rank {rank} {rank} 2 0 ['well']" for rank in range(2)]
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_a_machine_that_there_is_not_is_named(tmp_path):
+    done = run("-n", "2", "--hosts", "no-such-machine.invalid", SCRIPT, "well", folder=tmp_path)
+    assert done.returncode != 0 and "no-such-machine.invalid" in done.stderr
+
+
+@needs_mpi
 def test_the_first_failure_is_the_last_screen(tmp_path):
     done = run("-n", "2", SCRIPT, "exception", folder=tmp_path)
     assert done.returncode != 0
