@@ -24,6 +24,7 @@ def test_example(path, tmp_path):
     expected = {
         "attention": r"\[(\d), (\d), (\d), (\d), (\d), (\d)\] reversed is \[\6, \5, \4, \3, \2, \1\]",
         "classify_images": r"epoch 3  loss \d.\d+  held-out accuracy 9\d",
+        "digits_ranks": r"epoch 10  loss \d.\d+  held-out accuracy 9\d(.*\n)rank 0 of 1 has weights of norm",
         "flow_matching": r"flowed  distance to the moons 0\.0",
         "gan_numbers": r"made: mean -?\d\.\d+, spread (1\.[4-9]|2)",
         "graph_network": r"epoch 60  .*others [89]\d%",
@@ -35,6 +36,7 @@ def test_example(path, tmp_path):
         "vae_digits": r"epoch 14  nats per digit 2\d\.",
         "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond "
         r"derivative, 6 x: tensor\(\[-12.,   3.,  18.\]\)",
+        "gpt_ranks": r"epoch 5  loss 0\.[0-3]\d+\nthe old tree.{60}",
         "gpt_text": r"step 150  loss 0\.[0-3]\d+\nthe old tree.{60}",
         "lstm_text": r"step 150  loss 0\.[0-2]\d+\nthe old tree.{60}",
         "train_digits": r"epoch 10  loss \d.\d+  held-out accuracy 9\d",

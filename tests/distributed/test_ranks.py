@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from ranks import job, needs_mpi, passes
 
 pytestmark = needs_mpi
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
@@ -102,11 +106,35 @@ def test_sharded_modules_that_begin_on_the_meta_device(ranks):
 
 
 def test_ranks_together_have_the_memory_that_one_lacks():
-    done = job(2, str(Path(__file__).parents[2] / "examples" / "sharded_training.py"))
+    done = job(2, str(EXAMPLES / "sharded_training.py"))
     assert done.returncode == 0, done.stderr
     losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
     assert len(losses) == 2 and losses[1] < losses[0]
     assert re.search(r"2 ranks trained 2,101,248 parameters with at most [23]\d MB each", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_one_file_for_any_number_of_ranks(ranks):
+    done = job(ranks, str(EXAMPLES / "digits_ranks.py"))
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"epoch 10 .* accuracy (\S+)%", done.stdout)[1]) > 90
+    weights = re.findall(rf"rank (\d) of {ranks} has weights of norm (\d+\.\d{{4}})", done.stdout)
+    assert sorted(rank for rank, _ in weights) == [str(rank) for rank in range(ranks)]
+    assert len({norm for _, norm in weights}) == 1
+
+
+@pytest.mark.slow
+def test_a_language_model_learns_the_same_in_two_ranks(tmp_path):
+    """The batches have the same rows, so the losses are those of one rank; a step is drawn."""
+    script, picture = str(EXAMPLES / "gpt_ranks.py"), tmp_path / "step.svg"
+    alone = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    done = job(2, script, str(picture))
+    assert done.returncode == 0, done.stderr
+    two, one = ([float(loss) for loss in re.findall(r"epoch \d  loss (\S+)", out)] for out in (done.stdout, alone))
+    assert len(one) == 5 and two == pytest.approx(one, abs=0.01)
+    assert re.search(r"^the old tree.{60}$", done.stdout, re.M)
+    texts = [each.text for each in ElementTree.parse(picture).iter() if each.tag.endswith(("text", "title"))]
+    assert {"rank 0", "rank 1"} <= set(texts) and any([text.startswith("transfers, ") for text in texts])
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])

@@ -179,6 +179,7 @@ MODELS = [attention, classify_images, custom_gradient, flow_matching, gan_number
 
 def test_every_example_is_there():
     without_training = {"hf_models", "sharded_training"}  # need another package, and several ranks
+    without_training |= {"digits_ranks", "gpt_ranks"}  # train_digits and gpt_text in several ranks
     assert {p.stem for p in EXAMPLES.glob("*.py")} - without_training == {m.__name__ for m in MODELS}
 
 
