@@ -4,11 +4,14 @@ A network of 784, 1024, 1024 and 10 with SGD and one thread in each rank, in 1, 
 and 2048 rows, step by step and as one compiled step. Blocks of steps of both kinds take turns; times are medians of
 blocks, of the time that passes and of the processor time of the rank.
 
-python benchmarks/deterministic.py
+python benchmarks/deterministic.py [--write]
+
+With --write the table is put in benchmarks/README.md, in place of an older one.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -17,6 +20,8 @@ import sys
 import time
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+from page import write_section
 
 STEPS, BLOCKS = 4, 12
 BATCHES = (128, 512, 2048)  # of all ranks
@@ -64,10 +69,10 @@ def rank(batch: int, compiled: bool) -> None:
     dist.destroy_process_group()
 
 
-def main() -> None:
-    """The table."""
-    print("| rows | ranks | step | plain | 4 shards | ratio | processor time: plain | 4 shards | ratio | at most |")
-    print("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+def table() -> str:
+    """A row for each batch, number of ranks, and way to compute."""
+    lines = ["| rows | ranks | step | plain | 4 shards | ratio | processor time: plain | 4 shards | ratio | at most |"]
+    lines += ["| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for batch in BATCHES:
         for ranks in (1, 2, 4):
             for how in ("eager", "compiled"):
@@ -78,11 +83,28 @@ def main() -> None:
                 cells = [
                     f"{a * 1e3:.1f} ms | {b * 1e3:.1f} ms | {b / a:.2f}" for a, b in zip(plain, shards, strict=True)
                 ]
-                print(f"| {batch} | {ranks} | {how} | {' | '.join(cells)} | 1.25 |", flush=True)
+                lines.append(f"| {batch} | {ranks} | {how} | {' | '.join(cells)} | 1.25 |")
+                print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, and print or write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
+    text = table()
+    if write:
+        head = (
+            "`python benchmarks/deterministic.py --write`: a step of `DistributedDataParallel` with `shards=4` against the plain "
+            f"one, a `Sequential` of {', '.join(map(str, WIDTHS))} with SGD, rows of all ranks together, one thread in each "
+            f"rank, {os.cpu_count()} processors; medians of blocks that take turns."
+        )
+        write_section("The same bits on any number of ranks", head + "\n\n" + text)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if len(sys.argv) > 2:
         rank(int(sys.argv[1]), sys.argv[2] == "compiled")
     else:
         main()

@@ -6,7 +6,7 @@ between steps of Adam (`tracemalloc`), against what parameters, gradients and tw
 
 python benchmarks/distributed.py [--write]
 
-With --write the table is put in benchmarks/README.md, in place of an older one.
+With --write the table is put in benchmarks/README.md, in place of an older one, and a picture of one step in the guide.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -33,6 +34,7 @@ JOBS = 3  # of each kind, in turn
 STEPS = 60
 BATCH = 64
 WIDTHS = (784, 1024, 1024, 10)
+PICTURE = Path(__file__).parent.parent / "docs" / "guide" / "pictures" / "step_of_two_ranks.svg"
 
 
 def taken(call: Callable[[], object], count: int) -> list[float]:
@@ -84,6 +86,22 @@ def genesis_step(batch: int) -> None:
     dist.destroy_process_group()
 
 
+def picture(batch: int) -> None:
+    """Draw one step with DistributedDataParallel."""
+    import genesis
+    import genesis.distributed as dist
+    from genesis.profiler import export_ranks, profile
+
+    dist.init_process_group()
+    step = _training(genesis, genesis.nn.parallel.DistributedDataParallel, batch)
+    taken(step, 20)
+    dist.barrier()  # all begin at once
+    with profile() as done:
+        step()
+    export_ranks(done, PICTURE)
+    dist.destroy_process_group()
+
+
 def torch_step(batch: int) -> None:
     """The same by PyTorch over gloo."""
     import torch
@@ -96,10 +114,19 @@ def torch_step(batch: int) -> None:
 
 
 def _steps(lib, dist, parallel, batch: int, who: str) -> None:
-    nn, size = lib.nn, dist.get_world_size()
+    size = dist.get_world_size()
+    step = _training(lib, parallel if size > 1 else lambda model: model, batch)
+    taken(step, 5)
+    times = taken(step, STEPS)
+    if dist.get_rank() == 0:
+        said(f"{who}, {size} ranks of {batch}", least=min(times), median=statistics.median(times))
+
+
+def _training(lib, parallel, batch: int) -> Callable[[], None]:
+    """A step of SGD."""
+    nn = lib.nn
     layers = [layer for a, b in pairwise(WIDTHS) for layer in (nn.Linear(a, b), nn.ReLU())]
-    model = nn.Sequential(*layers[:-1])
-    model = parallel(model) if size > 1 else model
+    model = parallel(nn.Sequential(*layers[:-1]))
     optimizer = lib.optim.SGD(model.parameters(), lr=0.01)
     x, y = lib.randn(batch, WIDTHS[0]), lib.randint(0, WIDTHS[-1], (batch,))
 
@@ -108,10 +135,7 @@ def _steps(lib, dist, parallel, batch: int, who: str) -> None:
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
 
-    taken(step, 5)
-    times = taken(step, STEPS)
-    if dist.get_rank() == 0:
-        said(f"{who}, {size} ranks of {batch}", least=min(times), median=statistics.median(times))
+    return step
 
 
 def in_parts(batch: int) -> None:
@@ -251,6 +275,7 @@ def main() -> None:
             f"each rank; the smallest of {JOBS} jobs each."
         )
         write_section("Several ranks", head + "\n\n" + text)
+        with_mpi(2, "picture", str(BATCH))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ without snapshots take turns; the ratios are those of the medians, of the time t
 the thread that trains. Where as many ranks compute as there are processors, and where others use the machine, the
 thread that writes takes its time from them: the first ratio has it, the second has not.
 
-python benchmarks/snapshots.py [folder]
+python benchmarks/snapshots.py [--write] [folder]
+
+With --write the table is put in benchmarks/README.md, in place of an older one.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -20,6 +23,8 @@ import tempfile
 import time
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+from page import write_section
 
 EVERY, STEPS, BLOCKS = 10, 20, 12
 BATCH = 64
@@ -66,26 +71,43 @@ def rank(folder: str) -> None:
     dist.destroy_process_group()
 
 
-def main(folder: str) -> None:
-    """The table."""
-    print(
-        "| ranks | step without | with a snapshot every 10 | ratio | of the training thread's processor time | a call of save | at most |"
-    )
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+def table(folder: str) -> str:
+    """A row for each number of ranks."""
+    lines = [
+        "| ranks | step without | with a snapshot every 10 | ratio | of the training thread's processor time | a call of save | at most |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for ranks in (1, 2):
         start = [sys.executable, "-m", "genesis", "run", "-n", str(ranks)] if ranks > 1 else [sys.executable]
         with tempfile.TemporaryDirectory(dir=folder) as inner:
             out = subprocess.run([*start, __file__, "rank", inner], capture_output=True, text=True, check=True).stdout
         found = json.loads(out[out.index("{") :])
         (without, having), own = found["time"], found["own"]
-        print(
+        lines.append(
             f"| {ranks} | {without * 1e3:.2f} ms | {having * 1e3:.2f} ms | {having / without:.3f} "
             f"| {own[1] / own[0]:.3f} | {found['call'] * 1e3:.2f} ms | 1.05 |"
         )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, and print or write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", default=tempfile.gettempdir())
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    text = table(given.folder)
+    print(text)
+    if given.write:
+        head = (
+            f"`python benchmarks/snapshots.py --write`: a network of {', '.join(map(str, WIDTHS))} with Adam, {BATCH} rows and one "
+            f"thread in each rank, {os.cpu_count()} processors; medians of blocks of {STEPS} steps that take turns."
+        )
+        write_section("Snapshots", head + "\n\n" + text)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["rank"]:
         rank(sys.argv[2])
     else:
-        main(sys.argv[1] if len(sys.argv) > 1 else tempfile.gettempdir())
+        main()
