@@ -7,23 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.graph.modes import grad_mode
+from genesis.base.late import Late
+from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.distributed.algorithms.join import Join, JoinHook
 from genesis.distributed.collectives import ReduceOp, all_reduce, broadcast
+from genesis.distributed.groups import GroupMember
 from genesis.distributed.memory import spread
+from genesis.ops.shapes.join import cat
+
+_collectives = Late("genesis.distributed.nn.ops")
 
 
 def share(tensors: Sequence[Tensor], group: Any, root: int = 0) -> None:
     """Make tensors those of one rank of a group: one message for each dtype."""
     by_dtype: dict[Any, list[Tensor]] = {}
     for each in tensors:
-        by_dtype.setdefault(each._array.dtype, []).append(each)
+        by_dtype.setdefault(each.dtype, []).append(each)
     for alike in by_dtype.values():
+        if tracer.get() is not None:
+            _share_in_graph(alike, group, root)
+            continue
         flat = np.concatenate([each._array.reshape(-1) for each in alike])
         broadcast(wrap(flat), group=group, group_src=root)
         if group.rank() != root:
             spread(flat, alike)
+
+
+@no_grad()
+def _share_in_graph(tensors: Sequence[Tensor], group: Any, root: int) -> None:
+    """The same as nodes of a trace."""
+    key = None if group is GroupMember.WORLD else group.key
+    flat = _collectives.broadcast_from(cat([each.reshape(-1) for each in tensors]), root, key)
+    for each, part in zip(tensors, flat.split([each.numel() for each in tensors]), strict=True):
+        each.copy_(part.reshape(each.shape))
 
 
 def begun(model: Any) -> int:
