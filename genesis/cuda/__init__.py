@@ -7,6 +7,7 @@ Nothing of it has run on a GPU yet: the guide (``docs/guide/cuda.md``) says what
 `genesis.cuda.arrays`    what a tensor on a GPU holds, and its memory as Genesis asks for it
 `genesis.cuda.kernels`   what computes ops
 `genesis.cuda.launch`    how kernels are compiled, kept, loaded and started
+`genesis.cuda.libraries` NVIDIA's own, where they are installed
 `genesis.cuda.steps`     programs of the compiler: a whole training step as one graph
 
 and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`, `pools`, `nvtx`.

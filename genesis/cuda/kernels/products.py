@@ -1,4 +1,4 @@
-"""Products of matrices by a kernel of tiles: what computes them where cuBLAS is not asked.
+"""Products of matrices: by cuBLASLt where it is installed, else by a kernel of tiles.
 
 One program makes a tile of the result, going through the inner dimension in steps; sums are in float32, also of 16-bit
 numbers, which the tensor cores multiply. float32 is multiplied in float32. Batches are the second dimension of the grid.
@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.libraries import cublaslt
+from genesis.cuda.libraries.loading import library
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
@@ -118,16 +120,27 @@ def product_of(op: Op, otherwise: Any) -> Any:
     def kernel(input: CudaArray, other: CudaArray, bias: CudaArray | None = None) -> Any:
         arrays = [x for x in (input, other, bias) if x is not None]
         out = op.kind.infer(op, (input, other, bias) if op.name == "linear" else (input, other))
-        fits = all([x.dtype == out.dtype and x.size for x in arrays]) and (out.dtype in HALVES or out.dtype == F32)
-        if not fits or min(input.ndim, other.ndim) < 2 or 0 in out.shape or out.size >= 1 << 31:
+        result = NotImplemented
+        if _takes(arrays, out) and min(input.ndim, other.ndim) >= 2:
+            if op.name == "matmul":
+                result = _multiplied(input, other, None, out.shape)
+            elif op.name == "matmul_tn":
+                result = _multiplied(_turned(input), other, None, out.shape)
+            else:
+                result = _multiplied(_rows(input), _turned(other), bias, out.shape)
+        if result is NotImplemented:
             return otherwise(input, other) if bias is None else otherwise(input, other, bias)
-        if op.name == "matmul":
-            return _multiplied(input, other, None, out.shape)
-        if op.name == "matmul_tn":
-            return _multiplied(_turned(input), other, None, out.shape)
-        return _multiplied(_rows(input), _turned(other), bias, out.shape)
+        return result
 
     return kernel
+
+
+def _takes(arrays: list[CudaArray], out: Any) -> bool:
+    """Whether there is something to compute in a dtype that tiles, or a library, are there for."""
+    known = out.dtype in HALVES or out.dtype == F32 or (out.dtype == F64 and library(cublaslt.NAME) is not None)
+    return (
+        known and 0 not in out.shape and out.size < 1 << 31 and all([x.dtype == out.dtype and x.size for x in arrays])
+    )
 
 
 def _turned(x: CudaArray) -> CudaArray:
@@ -140,7 +153,7 @@ def _rows(x: CudaArray) -> CudaArray:
     return x if x.ndim == 2 else x.seen(0, (x.size // x.shape[-1], x.shape[-1]), (x.shape[-1], 1))
 
 
-def _multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> CudaArray:
+def _multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> Any:
     if x.ndim > 2 and y.ndim == 2:  # one product of all rows
         x = _rows(x)
     batch = shape[:-2] if max(x.ndim, y.ndim) > 2 else ()
@@ -149,10 +162,15 @@ def _multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple
     y, bz = _batched(y, batch)
     bias = bias if bias is None or bias.is_contiguous else MEMORY.copy(bias)
     out = MEMORY.empty(tuple(shape), x.dtype, x.device)
+    count = int(np.prod(batch, dtype=int))
+    if cublaslt.multiplied(x, y, bias, out, count, (az, bz)):
+        return out
+    if out.dtype == F64:
+        return NotImplemented
     strides = (*x.strides[-2:], *y.strides[-2:])
     kernel = product(x.dtype, tile_of(m, n, x.dtype), tuple([s == 1 for s in strides]), bias is not None)  # type: ignore[arg-type]
     tile = kernel.tile
-    grid = -(-m // tile.m) * -(-n // tile.n), int(np.prod(batch, dtype=int)), 1
+    grid = -(-m // tile.m) * -(-n // tile.n), count, 1
     stream = used(x, y, out, *([] if bias is None else [bias]))
     addresses = x.address, y.address, 0 if bias is None else bias.address, out.address
     kernel.start(x.on, stream.handle, grid, (*addresses, m, n, k, *strides, az, bz))

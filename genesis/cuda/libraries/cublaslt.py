@@ -1,0 +1,192 @@
+"""Products by cuBLASLt, through the bindings of ``nvmath-python``: functions of C, called with addresses.
+
+cuBLASLt's matrices lie column by column. The rows of ours are columns there, so what it is asked for is the transposed
+product, whose operands are exchanged:  out^T = y^T x^T.  A bias of the columns of ``out`` is one of the rows of
+``out^T``, which is what its epilogue adds.
+
+Descriptions of operands, and the algorithm that the library thinks best, are kept for each kind of product.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genesis.cuda.arrays import CudaArray, empty, used
+from genesis.cuda.libraries.loading import give_up, library
+from genesis.cuda.runtime.devices import Device
+
+NAME = "cublaslt"
+KINDS = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # cudaDataType
+COMPUTE_32F, COMPUTE_64F = 68, 70  # cublasComputeType: in float32 without TF32
+NORMAL, TRANSPOSED = 0, 1  # cublasOperation
+WORKSPACE = 32 << 20  # bytes that an algorithm may want: what NVIDIA advises for Hopper
+BYTE = np.dtype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """How an operand lies, as cuBLASLt says it: column by column, ``step`` elements from one to the next."""
+
+    operation: int
+    rows: int
+    columns: int
+    step: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """A kind of product: handles of the library, the algorithm (an address, in memory that is kept), and its workspace."""
+
+    description: int
+    layouts: tuple[int, int, int]
+    chosen: Any
+    workspace: int
+    scales: Any  # 1 and 0, in the dtype that is summed in
+
+
+def matrix(rows: int, columns: int, steps: tuple[int, int]) -> Matrix | None:
+    """The transposed of a matrix of ours that has these strides; None if neither of its dimensions lies together."""
+    for operation, (inner, outer), (step, unit) in (
+        (NORMAL, (columns, rows), steps),
+        (TRANSPOSED, (rows, columns), steps[::-1]),
+    ):
+        if (unit == 1 or inner == 1) and (step >= inner or outer == 1):
+            return Matrix(operation, inner, outer, max(step, inner))
+    return None
+
+
+def multiplied(
+    x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, batch: int, steps: tuple[int, int]
+) -> bool:
+    """``out = x @ y + bias``, of the last two dimensions; whether cuBLASLt does that.
+
+    Args:
+        batch: how many products
+        steps: strides from one matrix of ``x`` and ``y`` to the next
+    """
+    if library(NAME) is None:
+        return False
+    on = out.storage.on
+    try:
+        products = on.keep(NAME, Products)
+    except Exception as error:  # the package is there, and the library, or what it needs, is not
+        give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
+        return False
+    return bool(products.multiplied(x, y, bias, out, batch, steps))
+
+
+class Products:
+    """cuBLASLt on one device."""
+
+    def __init__(self, on: Device) -> None:
+        on.enter()
+        self.on, self.lt = on, library(NAME)
+        self.handle = self.lt.create()
+        self.plans: dict[Any, Plan | None] = {}
+        self._lock = threading.Lock()  # where a bias lies is written into a description
+
+    def multiplied(
+        self, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, batch: int, steps: tuple[int, int]
+    ) -> bool:
+        m, k, n = out.shape[-2] if batch > 1 else out.size // out.shape[-1], x.shape[-1], out.shape[-1]
+        if out.dtype.name not in KINDS:
+            return False
+        arrays = (x, y, out) if bias is None else (x, y, out, bias)
+        aligned = tuple([min(16, a.address & -a.address) for a in arrays])
+        key = m, k, n, x.strides[-2:], y.strides[-2:], out.dtype, batch, steps, aligned
+        if key not in self.plans:
+            self.plans[key] = self._planned(*key, bias)
+        plan = self.plans[key]
+        if plan is not None:
+            self._start(plan, x, y, bias, out)
+        return plan is not None
+
+    def _start(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
+        lt, scale = self.lt, plan.scales.ctypes.data
+        space = empty(self.on, (plan.workspace,), BYTE)
+        stream = used(x, y, out, space, *([] if bias is None else [bias]))
+        self.on.enter()
+        first, second, result = plan.layouts
+        with self._lock:
+            if bias is not None:
+                self._set(plan.description, lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
+            lt.matmul(
+                self.handle, plan.description, scale, y.address, first, x.address, second, scale + plan.scales.itemsize,
+                out.address, result, out.address, result, plan.chosen.ctypes.data, space.address, plan.workspace,
+                stream.handle,
+            )  # fmt: skip
+
+    # ---- a kind of product
+
+    def _planned(self, m: int, k: int, n: int, left: Any, right: Any, dtype: Any, batch: int, steps: Any,
+                 aligned: tuple[int, ...], bias: CudaArray | None) -> Plan | None:  # fmt: skip
+        first, second = matrix(k, n, right), matrix(m, k, left)
+        if first is None or second is None:
+            return None
+        lt, kind, exact = self.lt, KINDS[dtype.name], dtype.name == "float64"
+        scale = KINDS["float64" if exact else "float32"]
+        description = lt.matmul_desc_create(COMPUTE_64F if exact else COMPUTE_32F, scale)
+        self._set(description, lt.MatmulDescAttribute.TRANSA, np.int32, first.operation)
+        self._set(description, lt.MatmulDescAttribute.TRANSB, np.int32, second.operation)
+        if bias is not None:
+            self._set(description, lt.MatmulDescAttribute.EPILOGUE, np.uint32, int(lt.Epilogue.BIAS))
+            self._set(description, lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
+        each = zip((first, second, Matrix(NORMAL, n, m, n)), (steps[1], steps[0], m * n), strict=True)
+        layouts = tuple([self._layout(kind, lying, batch, step) for lying, step in each])
+        chosen = self._chosen(description, layouts, aligned)
+        scales = np.array([1, 0], np.float64 if exact else np.float32)
+        if chosen is None:
+            return None
+        return Plan(description, layouts, chosen, int(chosen["workspace_size"][0]), scales)  # type: ignore[arg-type]
+
+    def _layout(self, kind: int, lying: Matrix, batch: int, step: int) -> int:
+        layout = self.lt.matrix_layout_create(kind, lying.rows, lying.columns, lying.step)
+        if batch > 1:
+            names = self.lt.MatrixLayoutAttribute
+            self._set_layout(layout, names.BATCH_COUNT, np.int32, batch)
+            self._set_layout(layout, names.STRIDED_BATCH_OFFSET, np.int64, step)
+        return int(layout)
+
+    def _chosen(self, description: int, layouts: Any, aligned: tuple[int, ...]) -> Any:
+        """The algorithm that the library thinks best; None if it has none."""
+        lt = self.lt
+        preference, names = lt.matmul_preference_create(), lt.MatmulPreferenceAttribute
+        try:
+            wanted = [(names.MAX_WORKSPACE_BYTES, np.uint64, WORKSPACE)]
+            x, y, out = aligned[:3]
+            for letter, multiple in zip("ABCD", (y, x, out, out), strict=True):
+                wanted.append((getattr(names, f"MIN_ALIGNMENT_{letter}_BYTES"), np.uint32, multiple))
+            for attribute, number, value in wanted:
+                held = np.array(value, number)
+                lt.matmul_preference_set_attribute(preference, int(attribute), held.ctypes.data, held.nbytes)
+            best, count = np.zeros(1, lt.matmul_heuristic_result_dtype), np.zeros(1, np.int32)
+            first, second, result = layouts
+            lt.matmul_algo_get_heuristic(
+                self.handle,
+                description,
+                first,
+                second,
+                result,
+                result,
+                preference,
+                1,
+                best.ctypes.data,
+                count.ctypes.data,
+            )
+        except lt.cuBLASLtError:  # it says so of what it has no kernel for
+            return None
+        finally:
+            lt.matmul_preference_destroy(preference)
+        return best if count[0] and not best["state"][0] else None
+
+    def _set(self, description: int, attribute: Any, kind: Any, value: int) -> None:
+        held = np.array(value, kind)
+        self.lt.matmul_desc_set_attribute(description, int(attribute), held.ctypes.data, held.nbytes)
+
+    def _set_layout(self, layout: int, attribute: Any, kind: Any, value: int) -> None:
+        held = np.array(value, kind)
+        self.lt.matrix_layout_set_attribute(layout, int(attribute), held.ctypes.data, held.nbytes)

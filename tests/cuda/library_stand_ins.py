@@ -1,0 +1,186 @@
+"""Stand-ins for NVIDIA's libraries on the emulated device: they compute with NumPy when the stream comes to it, and refuse
+what the documentation of the library refuses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import itertools
+
+import numpy as np
+
+from genesis.cuda.runtime.devices import device_at
+from genesis.cuda.runtime.emulated import Image
+from genesis.cuda.runtime.parameters import Parameters
+
+DTYPES = {2: "float16", 14: "bfloat16", 0: "float32", 1: "float64"}
+
+
+def dtype_of(number):
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16 if DTYPES[number] == "bfloat16" else DTYPES[number])
+
+
+class Work:
+    """What streams of the emulated device are told to do: one kernel, that is loaded before anything is recorded."""
+
+    parameters = Parameters("q")
+
+    def __init__(self, driver):
+        self.driver, self.told = driver, []
+        image = Image(
+            lambda spaces, grid, values: self.told[values[0]][1](spaces), lambda grid, values: self.told[values[0]][0]
+        )
+        device_at(0).enter()
+        self.function = driver.function(driver.load(image), "kernel")
+
+    def submit(self, stream, spans, compute):
+        """Do something that reads and writes these bytes."""
+        self.told.append((spans, compute))
+        self.driver.launch(self.function, (1, 1, 1), 32, 0, stream, self.parameters, (len(self.told) - 1,))
+
+
+def number_at(address, count):
+    return int.from_bytes(ctypes.string_at(address, count), "little", signed=True)
+
+
+class cuBLASLtError(Exception):  # noqa: N801  (the package's name)
+    pass
+
+
+class Refused(AssertionError):
+    """What the real library answers with CUBLAS_STATUS_INVALID_VALUE."""
+
+
+def demand(condition, what):
+    if not condition:
+        raise Refused(what)
+
+
+class CublasLt:
+    """cuBLASLt, as ``nvmath.bindings.cublasLt`` has it."""
+
+    cuBLASLtError = cuBLASLtError  # noqa: N815
+    Epilogue = enum.IntEnum("Epilogue", {"DEFAULT": 1, "BIAS": 4})
+    MatmulDescAttribute = enum.IntEnum(
+        "MatmulDescAttribute", {"TRANSA": 3, "TRANSB": 4, "EPILOGUE": 7, "BIAS_POINTER": 8}
+    )
+    MatrixLayoutAttribute = enum.IntEnum("MatrixLayoutAttribute", {"BATCH_COUNT": 5, "STRIDED_BATCH_OFFSET": 6})
+    MatmulPreferenceAttribute = enum.IntEnum(
+        "MatmulPreferenceAttribute",
+        {"MAX_WORKSPACE_BYTES": 1, **{f"MIN_ALIGNMENT_{c}_BYTES": 5 + i for i, c in enumerate("ABCD")}},
+    )
+    matmul_heuristic_result_dtype = np.dtype(
+        [("algo", [("data_", "<u8", (8,))]), ("workspace_size", "<u8"), ("state", "<i4"), ("waves_count", "<f4"),
+         ("reserved", "<i4", (4,))]
+    )  # fmt: skip
+    sizes = {3: 4, 4: 4, 7: 4, 8: 8}  # bytes of attributes of a product
+    layout_sizes = {5: 4, 6: 8}
+    preference_sizes = {1: 8, 5: 4, 6: 4, 7: 4, 8: 4}
+
+    def __init__(self, driver, unsupported=()):
+        self.work, self.unsupported = Work(driver), unsupported
+        self.handles = itertools.count(1 << 20)
+        self.held, self.algorithms = {}, {}
+        self.products = []  # shapes and epilogues that were computed
+
+    def _made(self, value):
+        self.held[handle := next(self.handles)] = value
+        return handle
+
+    def create(self):
+        return self._made("library")
+
+    def matmul_desc_create(self, compute, scale):
+        demand((compute, scale) in ((68, 0), (70, 1)), "a compute type that goes with no such scale")
+        return self._made({"compute": compute, 3: 0, 4: 0, 7: 1, 8: 0})
+
+    def matrix_layout_create(self, kind, rows, columns, step):
+        demand(kind in DTYPES and rows > 0 and columns > 0 and step >= rows, "a leading dimension below the rows")
+        return self._made({"kind": kind, "rows": rows, "columns": columns, "step": step, 5: 1, 6: 0})
+
+    def matmul_preference_create(self):
+        return self._made({1: 0, 5: 256, 6: 256, 7: 256, 8: 256})
+
+    def matmul_preference_destroy(self, preference):
+        del self.held[preference]
+
+    def _set(self, handle, attribute, address, count, sizes):
+        demand(sizes[attribute] == count, f"attribute {attribute} has {sizes[attribute]} bytes, not {count}")
+        self.held[handle][attribute] = number_at(address, count)
+
+    def matmul_desc_set_attribute(self, description, attribute, address, count):
+        self._set(description, attribute, address, count, self.sizes)
+
+    def matrix_layout_set_attribute(self, layout, attribute, address, count):
+        self._set(layout, attribute, address, count, self.layout_sizes)
+
+    def matmul_preference_set_attribute(self, preference, attribute, address, count):
+        self._set(preference, attribute, address, count, self.preference_sizes)
+
+    def _checked(self, description, first, second, third, result):
+        about, a, b, c, d = [self.held[h] for h in (description, first, second, third, result)]
+        sizes = [(x["columns"], x["rows"]) if about[t] else (x["rows"], x["columns"]) for x, t in ((a, 3), (b, 4))]
+        demand(sizes[0][1] == sizes[1][0], "inner dimensions that differ")
+        demand((d["rows"], d["columns"]) == (sizes[0][0], sizes[1][1]), "another shape of the result")
+        demand(len({x["kind"] for x in (a, b, c, d)}) == 1 and len({x[5] for x in (a, b, c, d)}) == 1, "kinds, batches")
+        demand((about["compute"] == 70) == (a["kind"] == 1), "a compute type of another dtype")
+        demand((about[7] == 4) == bool(about[8]), "a bias without its epilogue, or the other way around")
+        return about, a, b, d, sizes[0][1]
+
+    def matmul_algo_get_heuristic(
+        self, handle, description, first, second, third, result, preference, asked, out, count
+    ):
+        demand(self.held[handle] == "library" and asked == 1, "a handle")
+        _, a, *_ = self._checked(description, first, second, third, result)
+        if DTYPES[a["kind"]] in self.unsupported:
+            raise cuBLASLtError("NOT_SUPPORTED (15)")
+        algorithm = next(self.handles)
+        wanted = self.held[preference]
+        demand(wanted[1] >= 1 << 20, "no workspace")
+        self.algorithms[algorithm] = description, first, second, [wanted[5 + i] for i in range(4)]
+        answer = np.zeros(1, self.matmul_heuristic_result_dtype)
+        answer["algo"]["data_"][0, 0], answer["workspace_size"] = algorithm, 4096
+        ctypes.memmove(out, answer.ctypes.data, answer.nbytes)
+        ctypes.memmove(count, np.ones(1, np.int32).ctypes.data, 4)
+
+    def matmul(self, handle, description, alpha, a, first, b, second, beta, c, third, d, result, algorithm, space, count,
+               stream):  # fmt: skip
+        about, left, right, out, _ = self._checked(description, first, second, third, result)
+        known = self.algorithms[number_at(algorithm, 8)]
+        demand(known[:3] == (description, first, second), "an algorithm of another product")
+        demand(all([x % n == 0 for x, n in zip((a, b, c, d), known[3], strict=True)]), "less aligned than was said")
+        demand(count >= 4096 and space % 16 == 0, "a workspace")
+        scale = ctypes.c_double if about["compute"] == 70 else ctypes.c_float
+        demand((scale.from_address(alpha).value, scale.from_address(beta).value) == (1.0, 0.0), "other scales")
+        bias, batch = about[8], out[5]
+        kind = dtype_of(out["kind"])
+        turned = [bool(about[3]), bool(about[4])]
+
+        def span(x, address, writes=False):
+            size = (batch - 1) * x[6] + (x["columns"] - 1) * x["step"] + x["rows"]
+            return address, size * kind.itemsize, writes
+
+        spans = [span(left, a), span(right, b), span(out, d, True), (space, count, True)]
+        spans += [(bias, out["rows"] * kind.itemsize, False)] if bias else []
+
+        def matrices(spaces, x, address):
+            flat = spaces.array(address, kind, span(x, address)[1] // kind.itemsize)
+            steps = [s * kind.itemsize for s in (x[6], 1, x["step"])]
+            return np.lib.stride_tricks.as_strided(flat, (batch, x["rows"], x["columns"]), steps)
+
+        def compute(spaces):
+            wide = np.float64 if kind == np.float64 else np.float32
+            x, y = (
+                (m.transpose(0, 2, 1) if t else m).astype(wide)
+                for m, t in zip((matrices(spaces, left, a), matrices(spaces, right, b)), turned, strict=True)
+            )
+            total = x @ y
+            if bias:
+                total += spaces.array(bias, kind, out["rows"]).astype(wide)[:, None]
+            matrices(spaces, out, d)[...] = total.astype(kind)
+
+        self.work.submit(stream, spans, compute)
+        self.products.append((batch, out["columns"], out["rows"], DTYPES[out["kind"]], bool(bias)))

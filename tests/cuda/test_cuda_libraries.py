@@ -1,0 +1,164 @@
+"""NVIDIA's libraries, by stand-ins on the emulated device that refuse what the real ones refuse; nothing of it has run on a GPU."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from kernels_of import emulated, same
+from library_stand_ins import DTYPES, CublasLt
+
+import genesis
+from genesis.cuda.libraries import cublaslt, loading
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.nn import functional as F
+
+
+@pytest.fixture
+def products():
+    with emulated() as driver:
+        lt = CublasLt(driver)
+        with loading.standing_in(cublaslt=lt):
+            yield lt
+
+
+def tensors(*shapes, dtype="float32"):
+    genesis.manual_seed(1)
+    return [genesis.randn(*shape).to(getattr(genesis, dtype)) for shape in shapes]
+
+
+FORMS = {  # a function, shapes, and the products (batch, rows, columns, whether there is a bias) that it is
+    "rows": (lambda x, y: x @ y, [(5, 7), (7, 3)], [(1, 5, 3, False)]),
+    "columns": (lambda x, y: x.t() @ y.t(), [(7, 5), (3, 7)], [(1, 5, 3, False)]),
+    "a part of more": (lambda x, y: x[:, 1:8] @ y[:, :3], [(5, 9), (7, 4)], [(1, 5, 3, False)]),
+    "one column": (lambda x, y: x @ y, [(5, 7), (7, 1)], [(1, 5, 1, False)]),
+    "one row": (lambda x, y: x[:1] @ y.t(), [(5, 7), (3, 7)], [(1, 1, 3, False)]),
+    "an inner dimension of one": (lambda x, y: x @ y, [(5, 1), (1, 3)], [(1, 5, 3, False)]),
+    "a batch": (lambda x, y: x @ y, [(4, 5, 7), (4, 7, 3)], [(4, 5, 3, False)]),
+    "a batch that shares one side": (lambda x, y: x @ y, [(5, 7), (4, 7, 3)], [(4, 5, 3, False)]),
+    "all rows of a batch": (lambda x, y: x @ y, [(4, 5, 7), (7, 3)], [(1, 20, 3, False)]),
+    "turned batches": (lambda x, y: x.transpose(1, 2) @ y.transpose(1, 2), [(2, 7, 5), (2, 3, 7)], [(2, 5, 3, False)]),
+    "a layer": (F.linear, [(4, 5, 7), (3, 7)], [(1, 20, 3, False)]),
+    "a layer with a bias": (F.linear, [(4, 5, 7), (3, 7), (3,)], [(1, 20, 3, True)]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("name", FORMS)
+def test_products_are_those_of_the_cpu(name, dtype, products):
+    function, shapes, wanted = FORMS[name]
+    same(
+        function,
+        *tensors(*shapes, dtype=dtype),
+        tolerance=1e-12 if dtype == "float64" else 1e-5 if dtype == "float32" else 2e-2,
+    )
+    assert products.products == [(*each[:3], dtype, each[3]) for each in wanted]
+
+
+def test_gradients_and_a_second_call(products):
+    def gradients(x, w, b):
+        x, w, b = (t.detach().requires_grad_() for t in (x, w, b))
+        F.linear(x, w, b).square().sum().backward()
+        return x.grad, w.grad, b.grad
+
+    for _ in range(2):
+        same(gradients, *tensors((6, 7), (3, 7), (3,)), tolerance=1e-5)
+    assert len(products.products) == 6 and len(products.algorithms) == 3  # plans are kept
+
+
+def test_what_it_has_no_kernel_for_is_done_by_tiles():
+    with emulated() as driver:
+        lt = CublasLt(driver, unsupported=("float32",))
+        with loading.standing_in(cublaslt=lt):
+            same(lambda x, y: x @ y, *tensors((5, 7), (7, 3)), tolerance=1e-5)
+            same(lambda x, y: x @ y, *tensors((5, 7), (7, 3)), tolerance=1e-5)
+    assert lt.products == []
+
+
+def test_an_operand_that_lies_otherwise_is_done_by_tiles(products):
+    same(lambda x, y: x[:, ::2] @ y, *tensors((5, 14), (7, 3)), tolerance=1e-5)
+    same(lambda x, y: x[:, :1].expand(5, 7) @ y, *tensors((5, 14), (7, 3)), tolerance=1e-5)
+    assert products.products == []
+
+
+def test_memory_that_begins_anywhere(products):
+    """What the library was told of the alignment is so; other addresses are another plan."""
+    x, y = tensors((6, 8), (8, 4))
+    for first in (0, 1, 2, 4):
+        same(lambda a, b, first=first: a.reshape(-1)[first : first + 40].view(5, 8) @ b, x, y, tolerance=1e-5)
+    assert len(products.products) == 4 and len(products.algorithms) == 3  # 0 and 4 elements are multiples of 16 bytes
+
+
+def test_a_compiled_step_records_it(products):
+    w = genesis.randn(3, 7, device="cuda")
+    step = genesis.compile(lambda x: F.linear(x, w).relu())
+    for _ in range(4):
+        x = genesis.randn(5, 7)
+        np.testing.assert_allclose(
+            step(x.to("cuda")).cpu().numpy(), F.linear(x, w.cpu()).relu().numpy(), rtol=1e-5, atol=1e-5
+        )
+    (entry,) = step._recent
+    assert entry.step.graphs == 1 and len(products.products) == 2  # the first call, and the recording
+
+
+def test_a_library_that_does_not_start_is_done_without():
+    class Broken:
+        def create(self):
+            raise RuntimeError("no kernel image")
+
+    with emulated(), loading.standing_in(cublaslt=Broken()):
+        same(lambda x, y: x @ y, *tensors((5, 7), (7, 3)), tolerance=1e-5)
+        assert loading.library("cublaslt") is None and loading.why_none("cublaslt") == "RuntimeError: no kernel image"
+
+
+def test_which_are_used(monkeypatch):
+    with using(Emulated(1)), loading.standing_in(cublaslt="a module"):
+        assert loading.library("cublaslt") == "a module" and loading.why_none("cublaslt") == ""
+        assert loading.library("cudnn") is None and "no GPU" in loading.why_none("cudnn")
+        for value, known in (("none", False), ("cudnn", False), ("cudnn,cublaslt", True)):
+            monkeypatch.setenv("GENESIS_CUDA_LIBRARIES", value)
+            with loading.standing_in():
+                assert (loading.library("cublaslt") is not None) == known
+
+
+def test_an_import_that_fails_is_a_reason():
+    class Real(Emulated):
+        emulated = False
+
+    with using(Real(1)), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(loading.MODULES, "cublaslt", "genesis.no_such_module")
+        assert loading.library("cublaslt") is None and "no_such_module" in loading.why_none("cublaslt")
+
+
+def test_names_and_numbers_are_those_of_the_package():
+    """Where the package is installed: it can be imported without a GPU."""
+    try:
+        lt = importlib.import_module("nvmath.bindings.cublasLt")
+        blas, nvmath = importlib.import_module("nvmath.bindings.cublas"), importlib.import_module("nvmath")
+    except ImportError as error:
+        pytest.skip(f"nvmath-python is not installed: {error}")
+    for name in ("Epilogue", "MatmulDescAttribute", "MatrixLayoutAttribute", "MatmulPreferenceAttribute"):
+        for member in getattr(CublasLt, name):
+            assert getattr(lt, name)[member.name] == member, (name, member)
+    assert lt.matmul_heuristic_result_dtype == CublasLt.matmul_heuristic_result_dtype
+    assert {nvmath.CudaDataType(k).name: k for k in DTYPES} == {
+        "CUDA_R_16F": 2, "CUDA_R_16BF": 14, "CUDA_R_32F": 0, "CUDA_R_64F": 1,
+    }  # fmt: skip
+    assert (blas.ComputeType.COMPUTE_32F, blas.ComputeType.COMPUTE_64F) == (cublaslt.COMPUTE_32F, cublaslt.COMPUTE_64F)
+    assert (blas.Operation.N, blas.Operation.T) == (cublaslt.NORMAL, cublaslt.TRANSPOSED)
+    for attributes, ask, sizes in (
+        (lt.MatmulDescAttribute, lt.get_matmul_desc_attribute_dtype, CublasLt.sizes),
+        (lt.MatrixLayoutAttribute, lt.get_matrix_layout_attribute_dtype, CublasLt.layout_sizes),
+        (lt.MatmulPreferenceAttribute, lt.get_matmul_preference_attribute_dtype, CublasLt.preference_sizes),
+    ):
+        assert {a: np.dtype(ask(attributes(a))).itemsize for a in sizes} == sizes
+    counts = {
+        "create": 0, "matmul_desc_create": 2, "matmul_desc_set_attribute": 4, "matrix_layout_create": 4,
+        "matrix_layout_set_attribute": 4, "matmul_preference_create": 0, "matmul_preference_set_attribute": 4,
+        "matmul_preference_destroy": 1, "matmul_algo_get_heuristic": 10, "matmul": 16,
+    }  # fmt: skip
+    for name, count in counts.items():
+        said = getattr(lt, name).__doc__.split("(", 1)[1].split(")")[0]
+        assert len([a for a in said.split(",") if a.strip()]) == count, name
