@@ -3,11 +3,12 @@ that are read once.
 
 for chunks: (matrix of a batch, block of columns)
     for columns of the result, as many as a vector has lanes:
-        for each of them:    a row of the second matrix, from its beginning to its end
-            for terms:       vectors of it times vectors of each row of the first, added up in several chains
+        for a few of them:   rows of the second matrix, from their beginnings to their ends
+            for terms:       vectors of each of them times vectors of each row of the first, which are read once for all
         lanes are added up, so that a vector of results is there, and the bias
 
-The order of sums depends on the number of terms alone.
+The order of sums depends on the number of terms and of rows alone. The processor asks for memory by itself before it is
+read; to ask for it here as well made it no faster, neither with one thread nor with two.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from genesis.kernels.llvm import loops
 from genesis.kernels.llvm.nests import Code, declarations
 
 FEW = 4  # rows
-CHAINS = 4  # sums of a row that are added up beside each other
-WORK = 1 << 15  # multiplications of a chunk, at least
-AHEAD = 512  # numbers by which memory is asked for before it is read: a fifth of the time out of large caches
+TOGETHER, CHAINS = 4, 2  # rows of the second matrix, and sums of each, if there is one row of the first
+WORK = 1 << 14  # multiplications of a chunk, at least
 
 
 def suits(p: Product, lanes: int) -> bool:
@@ -72,8 +72,7 @@ def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
                 out.columns(p, (a, b, c, bias), vector.index, p.n % lanes)
     body = "\n".join(out.lines)
     head = f"define void @{name}(ptr %addresses, i64 %chunk) #0 {{"
-    declared = f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n{declarations(lanes)}"
-    return "\n".join([declared, head, f"entry:\n{body}\n  ret void\n}}", loops.attributes()])
+    return "\n".join([declarations(lanes), head, f"entry:\n{body}\n  ret void\n}}", loops.attributes()])
 
 
 class _Code(Code):
@@ -85,10 +84,17 @@ class _Code(Code):
         """So many columns of the result, at most a vector."""
         a, b, c, bias = bases
         rows = [self.at(a, str(i * p.a[1])) for i in range(p.m)]
-        with self.loop("0", str(count), "1") as each:
-            line = self.at(b, self.times(self.add(column, each.index), str(p.b[2])))
-            for i, total in enumerate(self.sums(p, rows, line)):
-                self.lines.append(f"  store {self.vector} {total}, ptr {self.slot(i, each.index)}, align 64")
+        most = max(1, TOGETHER // p.m)
+        done = count - count % most
+        for first, last, together in ((0, done, most), (done, count, 1)):
+            if first == last:
+                continue
+            with self.loop(str(first), str(last), str(together)) as each:
+                numbers = [self.add(each.index, str(j)) for j in range(together)]
+                lines = [self.at(b, self.times(self.add(column, j), str(p.b[2]))) for j in numbers]
+                for i, totals in enumerate(self.sums(p, rows, lines)):
+                    for j, total in zip(numbers, totals, strict=True):
+                        self.lines.append(f"  store {self.vector} {total}, ptr {self.slot(i, j)}, align 64")
         bias = self.some(self.at(bias, column) if p.bias and p.bias[1] else bias, p, count) if bias else ""
         for i in range(p.m):
             numbers = [str(j) for j in range(self.lanes)]
@@ -100,32 +106,25 @@ class _Code(Code):
     def slot(self, row: int, column: str) -> str:
         return self.at("%sums", self.add(column, str(row * self.lanes)), self.vector)
 
-    def sums(self, p: Product, rows: list[str], line: str) -> list[str]:
-        """The vectors whose lanes add up to the products of a row of the second matrix with each row of the first."""
+    def sums(self, p: Product, rows: list[str], lines: list[str]) -> list[list[str]]:
+        """For each row of the first matrix and each of these of the second, the vector whose lanes add up to their product."""
         lanes, chains = self.lanes, max(1, CHAINS // p.m)
-        zero = self.constant(0.0)
-        with self.loop("0", str(p.k), str(chains * lanes), [zero] * (p.m * chains)) as terms:
-            loop = terms
-            loop.next = []
+        zero, pairs = self.constant(0.0), [(row, line) for row in rows for line in lines]
+        with self.loop("0", str(p.k), str(chains * lanes), [zero] * (chains * len(pairs))) as terms:
+            terms.next = []
             ats = [self.add(terms.index, str(v * lanes)) for v in range(chains)]
-            others = [self.load(line, at) for at in ats]
-            if p.b[2] == p.k:  # rows are read one after the other
-                self.fetch([self.at(line, self.add(at, str(AHEAD))) for at in ats])
-            for i, row in enumerate(rows):
-                for v in range(chains):
-                    loop.next.append(self.fma(self.load(row, ats[v]), others[v], loop.values[i * chains + v]))
+            numbers = {base: [self.load(base, at) for at in ats] for base in (*rows, *lines)}
+            for i, (row, line) in enumerate(pairs):
+                own = terms.values[i * chains : (i + 1) * chains]
+                terms.next += [self.fma(*each) for each in zip(numbers[row], numbers[line], own, strict=True)]
         done = p.k - p.k % (chains * lanes)
-        totals = [list(loop.values[i * chains : (i + 1) * chains]) for i in range(p.m)]
+        totals = [list(terms.values[i * chains : (i + 1) * chains]) for i in range(len(pairs))]
         for v, at in enumerate(range(done, p.k, lanes)):
-            left = min(lanes, p.k - at)
-            other = self.part(line, at, left)
-            for row, total in zip(rows, totals, strict=True):
-                total[v] = self.fma(self.part(row, at, left), other, total[v])
-        return [self.pairs(total) for total in totals]
-
-    def fetch(self, addresses: list[str]) -> None:
-        """Ask for memory that is read soon."""
-        self.lines += [f"  call void @llvm.prefetch.p0(ptr {x}, i32 0, i32 3, i32 1)" for x in addresses]
+            parts = {base: self.part(base, at, min(lanes, p.k - at)) for base in (*rows, *lines)}
+            for (row, line), total in zip(pairs, totals, strict=True):
+                total[v] = self.fma(parts[row], parts[line], total[v])
+        sums = [self.pairs(total) for total in totals]
+        return [sums[i : i + len(lines)] for i in range(0, len(sums), len(lines))]
 
     def pairs(self, values: list[str]) -> str:
         """The sum of vectors, neighbours first."""

@@ -241,7 +241,7 @@ def test_weights_are_read_once_by_the_dot_products_of_a_row():
     x, w = numbers(1, 192, requires_grad=False), numbers(768, 192, requires_grad=False)
     phases = check(traced(lambda x: F.linear(x, w), x), (x,), _close)
     assert [len(phase.stages) for phase in phases] == [1]  # nothing is copied before
-    assert phases[0].chunks == 768 * 192 // vectors.WORK
+    assert 768 * 192 // (2 * vectors.WORK) < phases[0].chunks <= 768 * 192 // vectors.WORK
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
