@@ -1,4 +1,5 @@
-"""Attention of few rows as parts: weights are kept, sums are totals element by element.
+"""Small attention as parts: weights are kept, sums are totals element by element. (Of very few rows it is a kernel of its
+own, see `attention_of_rows`.)
 
 Axes are those of all heads, then i of rows, j of columns, and d of what is multiplied.
 """
@@ -13,8 +14,10 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
+from genesis.jit.lowering import attention_of_rows
 from genesis.jit.lowering.attention import NAME
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Unknown, rule, total
+from genesis.jit.lowering.phases import Stage
 from genesis.jit.program import Call
 
 Names = dict[str, int]
@@ -59,12 +62,20 @@ def _number(x: float) -> Any:
     return Symbol(Expression("number", (x,), F64))
 
 
+def factor_of(call: Call) -> float:
+    query, scale = call.args[0], call.args[6]
+    return float(np.float32(1 / math.sqrt(query.spec.shape[-1]) if scale is None else scale))
+
+
 @rule(NAME)
-def forward(memory: Memory, call: Call) -> list[Part]:
-    query, key, value, _, _, causal, scale, _ = call.args
+def forward(memory: Memory, call: Call) -> list[Part | Stage]:
+    query, key, value, mask, _, causal, *_ = call.args
     out, weights, factor = call.outs
     heads = _heads(memory, call, query, key, value)
-    number = float(np.float32(1 / math.sqrt(query.spec.shape[-1]) if scale is None else scale))
+    number = factor_of(call)
+    own = attention_of_rows.stage(memory, call, number)
+    if own is not None:
+        return [own, constant(memory, call, factor, number)]
     scores = heads.values("ij", F64)
     made = heads.begin("ijd")
     s = total("add", heads.read(made, query, "id") * heads.read(made, key, "jd")) * number
@@ -74,12 +85,20 @@ def forward(memory: Memory, call: Call) -> list[Part]:
     heads.give(made, scores, "ij", s)
     made = heads.begin("ij")
     s = heads.read(made, scores, "ij")
-    power = np.exp(s - total("maximum", s))
-    heads.give(made, weights, "ij", power / total("add", power))
+    if mask is not None:
+        s = np.where(made.read(mask), s, -math.inf)
+    most = total("maximum", s)
+    power = np.exp(s - (most if mask is None else np.where(most == -math.inf, 0.0, most)))
+    sums = total("add", power)
+    heads.give(made, weights, "ij", power / (sums if mask is None else np.where(sums == 0.0, 1.0, sums)))
     heads.product((out, "iw"), (weights, "ij"), (value, "jw"), "iwj")
+    return [*heads.parts, constant(memory, call, factor, number)]
+
+
+def constant(memory: Memory, call: Call, out: Var, number: float) -> Part:
     single = Builder(memory, call, ())
-    single.give(factor, _number(number))
-    return [*heads.parts, single.made()]
+    single.give(out, _number(number))
+    return single.made()
 
 
 @rule(f"{NAME}.backward")

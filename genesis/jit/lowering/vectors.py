@@ -48,7 +48,7 @@ class Plan:
 
 def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
     """The kernel of the operands a, b, c, and the bias if there is one."""
-    out = _Code(lanes)
+    out = Dots(lanes)
     bases = [out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}") for i in range(3 + (p.bias is not None))]
     out.lines.append(f"  %sums = alloca [{p.m * lanes} x {out.vector}], align 64")
     start = out.times("%chunk", str(plan.each))
@@ -75,7 +75,9 @@ def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
     return "\n".join([declarations(lanes), head, f"entry:\n{body}\n  ret void\n}}", loops.attributes()])
 
 
-class _Code(Code):
+class Dots(Code):
+    """Dot products of few rows with rows of a matrix."""
+
     def divided(self, x: str, by: int) -> tuple[str, str]:
         """What is left, and how often it goes."""
         return ("0", x) if by == 1 else (self.put(f"urem i64 {x}, {by}"), self.put(f"udiv i64 {x}, {by}"))

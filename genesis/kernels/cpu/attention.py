@@ -1,4 +1,4 @@
-"""Attention of float32 arrays without a mask of its own and without dropout.
+"""Attention of float32 arrays without dropout; with a mask of its own only of few rows, as of a token that is generated.
 
 Where llvmlite is, loops compute it from `LEAST` multiplications on; two numbers of each row are kept for the backward
 (`genesis.kernels.llvm.attention`). Elsewhere NumPy does, and the weights are kept. They are computed a block of rows at
@@ -26,22 +26,26 @@ from genesis.kernels.native import runtime
 
 _BLOCK = 1 << 15  # numbers of a block of scores
 LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
+FEW = 4  # rows that may have a mask
 
 
 def _fits(
     query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> bool:
-    if (
-        attn_mask is not None
-        or dropout_p != 0
-        or enable_gqa
-        or not query.dtype == key.dtype == value.dtype == F32
-        or query.ndim < 2
-    ):
+    if dropout_p != 0 or enable_gqa or not query.dtype == key.dtype == value.dtype == F32 or query.ndim < 2:
         return False
     same = query.shape[:-2] == key.shape[:-2] == value.shape[:-2] and query.ndim == key.ndim == value.ndim
     sizes = (*query.shape, *key.shape, *value.shape)
-    return same and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2] and 0 not in sizes
+    fits = same and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2] and 0 not in sizes
+    return fits and (attn_mask is None or (_is_few(query, key, attn_mask) and not is_causal))
+
+
+def _is_few(query: Any, key: Any, mask: Any) -> bool:
+    """Whether a mask of booleans is one of few rows, and the weights are kept."""
+    scores = (*query.shape[:-1], key.shape[-2])
+    sizes = zip(mask.shape[::-1], scores[::-1], strict=False)
+    fits = mask.ndim <= len(scores) and all([n in (1, m) for n, m in sizes])
+    return fits and mask.dtype.kind == "b" and query.shape[-2] <= FEW and not _is_compiled(query, key)
 
 
 def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
@@ -63,7 +67,7 @@ def _is_compiled(query: Any, key: Any) -> bool:
 
 @attach("scaled_dot_product_attention", np.ndarray, when=_fits, infer=_infer)
 def attention(
-    query: Any, key: Any, value: Any, attn_mask: None, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
+    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> Any:
     """The kernel of `genesis.nn.functional.scaled_dot_product_attention`."""
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -73,13 +77,17 @@ def attention(
     weights, out = np.empty((*lead, rows, columns), F32), np.empty((*lead, rows, value.shape[-1]), F32)
     arrays = [x.reshape(-1, *x.shape[-2:]) for x in (query, key, value, weights, out)]
     step = max(1, _BLOCK // (rows * columns))
+    seen = None if attn_mask is None else np.broadcast_to(attn_mask, weights.shape).reshape(-1, rows, columns)
     for i in range(0, len(arrays[0]), step):
-        _attend(*[x[i : i + step] for x in arrays], factor, is_causal)
+        mask = None if seen is None else seen[i : i + step]
+        _attend(*[x[i : i + step] for x in arrays], factor, is_causal, mask)
     return out, (query, key, value, weights, np.asarray(factor, F32), is_causal)
 
 
-def _attend(query: Any, key: Any, value: Any, weights: Any, out: Any, factor: float, is_causal: bool) -> None:
-    """The weights and the results of some matrices, a block of rows at a time."""
+def _attend(
+    query: Any, key: Any, value: Any, weights: Any, out: Any, factor: float, is_causal: bool, mask: Any
+) -> None:
+    """The weights and the results of some matrices, a block of rows at a time. A row that sees nothing has no weights."""
     query, key, value = query.astype(F64), key.astype(F64).swapaxes(-1, -2), value.astype(F64)
     query *= factor
     rows, columns = weights.shape[-2:]
@@ -91,9 +99,17 @@ def _attend(query: Any, key: Any, value: Any, weights: Any, out: Any, factor: fl
         if is_causal:
             np.copyto(scores, -np.inf, where=np.tri(*scores.shape[-2:], i, dtype=np.bool_) ^ True)
             weights[:, part, seen.stop :] = 0
-        scores -= np.maximum.reduce(scores, -1, keepdims=True)
+        if mask is not None:
+            np.copyto(scores, -np.inf, where=mask[:, part] ^ True)
+        most = np.maximum.reduce(scores, -1, keepdims=True)
+        if mask is not None:
+            most[most == -np.inf] = 0
+        scores -= most
         np.exp(scores, out=scores)
-        scores /= np.add.reduce(scores, -1, keepdims=True)
+        total = np.add.reduce(scores, -1, keepdims=True)
+        if mask is not None:
+            total[total == 0] = 1
+        scores /= total
         weights[:, part, seen] = scores
         out[:, part] = np.matmul(scores, value[:, seen])
 

@@ -17,6 +17,7 @@ from genesis.jit.lowering.code import module
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops, native
 from genesis.testing import assert_close
+from genesis.testing.kernels import meanings_only
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
 
@@ -183,6 +184,60 @@ def test_attention_of_views():
         return [y, *grad((y * y.cos().detach()).sum(), [x])]
 
     assert ops_left_to_the_host(check(traced(function, x), (x,), assert_close)) == []
+
+
+MASKS = [
+    ((2, 3, 1, 32), 128, 32, (128,)),
+    ((2, 3, 1, 32), 37, 8, (2, 1, 1, 37)),
+    ((5, 3, 24), 40, 40, (5, 3, 40)),
+    ((2, 3, 4, 16), 10, 21, (3, 1, 10)),
+    ((4, 17), 19, 3, (4, 1)),
+    ((2, 2, 5, 16), 33, 16, (5, 33)),  # too many rows for a kernel of their own
+]
+
+
+@pytest.mark.parametrize("width", [16, 64])
+@pytest.mark.parametrize("query, columns, size, shape", MASKS)
+def test_attention_of_few_rows_with_a_mask(query, columns, size, shape, width, monkeypatch):
+    """Some see nothing, and give zeros."""
+    monkeypatch.setattr(loops, "width", lambda: width)
+    lead = query[:-2]
+    given = numbers(*query), numbers(*lead, columns, query[-1]), numbers(*lead, columns, size)
+    given = [x.detach().requires_grad_() for x in given]
+    seen = np.random.default_rng(7).random(shape) < 0.5
+    seen[:1] = False
+    mask = genesis.tensor(seen)
+
+    def function(q, k, v, seen):
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return [y, *grad((y * y.cos().detach()).sum(), [q, k, v])]
+
+    phases = check(traced(function, *given, mask), (*given, mask), _close)
+    assert ops_left_to_the_host(phases) == []
+    with meanings_only():
+        expected = function(*given, mask)
+    for actual, meant in zip(function(*given, mask), expected, strict=True):
+        _close(actual.detach().numpy(), meant.detach().numpy(), "eager")
+
+
+def test_a_token_looks_at_a_cache_in_one_kernel():
+    q, k, v = numbers(1, 6, 1, 32), numbers(1, 6, 128, 32), numbers(1, 6, 128, 32)
+    q, k, v = (x.detach() for x in (q, k, v))
+    given = q, k, v, genesis.arange(128) < 70
+    phases = check(traced(F.scaled_dot_product_attention, *given), given, _close)
+    assert [phase.chunks for phase in phases][:1] == [6] and len(phases) <= 2
+
+
+def test_what_is_no_number_goes_to_the_heads_that_see_it():
+    q, k, v = (numbers(2, 1, 16).detach(), numbers(2, 20, 16).detach(), numbers(2, 20, 16).detach())
+    k[0, 3, 2], v[1, 5, 7] = math.nan, math.inf
+    compiled = genesis.compile(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m))
+    seen = genesis.ones(20, dtype=genesis.bool)
+    for _ in range(3):
+        y = compiled(q, k, v, seen)
+    assert y[0].isnan().all() and y[1, 0, 7] == math.inf and y[1].isfinite().sum() == 15
+    seen[3] = False
+    assert compiled(q, k, v, seen)[0].isfinite().all()
 
 
 def _close(actual, expected, what):
