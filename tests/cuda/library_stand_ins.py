@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 
+from genesis.core.call.op import REGISTRY
 from genesis.cuda.runtime.devices import device_at
 from genesis.cuda.runtime.emulated import Image
 from genesis.cuda.runtime.parameters import Parameters
@@ -184,3 +185,186 @@ class CublasLt:
 
         self.work.submit(stream, spans, compute)
         self.products.append((batch, out["columns"], out["rows"], DTYPES[out["kind"]], bool(bias)))
+
+
+# ---- cuDNN
+
+
+class NotSupported(Exception):
+    pass
+
+
+class Described:
+    """A tensor of a graph."""
+
+    def __init__(self, uid=None, dim=None, stride=None, data_type=None, made=None):
+        self.uid, self.dim, self.stride, self.kind, self.made, self.out = uid, dim, stride, data_type, made, False
+
+    def _with(self, **values):
+        self.__dict__.update(values)
+        return self
+
+    def set_output(self, out):
+        return self._with(out=out)
+
+    def set_uid(self, uid):
+        return self._with(uid=uid)
+
+    def set_dim(self, dim):
+        return self._with(dim=dim)
+
+    def set_stride(self, stride):
+        return self._with(stride=stride)
+
+    def set_data_type(self, kind):
+        return self._with(kind=kind)
+
+
+class Cudnn:
+    """cuDNN, as ``cudnn`` of nvidia-cudnn-frontend has it: bare addresses, numbers of tensors, one stream of a handle."""
+
+    cudnnGraphNotSupportedError = NotSupported  # noqa: N815
+    data_type = enum.Enum("data_type", "HALF BFLOAT16 FLOAT")
+    heur_mode = enum.Enum("heur_mode", "A FALLBACK")
+
+    def __init__(self, driver, refused=()):
+        self.work, self.refused = Work(driver), refused
+        self.streams, self.handles = {}, itertools.count(1 << 21)
+        self.graphs, self.done = 0, []
+
+    def create_handle(self):
+        handle = next(self.handles)
+        self.streams[handle] = None
+        return handle
+
+    def set_stream(self, handle, stream):
+        self.streams[handle] = stream
+
+    def pygraph(self, *, io_data_type, intermediate_data_type, compute_data_type, handle):
+        demand(
+            intermediate_data_type == compute_data_type == self.data_type.FLOAT and handle in self.streams, "a graph"
+        )
+        self.graphs += 1
+        return CudnnGraph(self, handle)
+
+
+def softmaxed(q, k, causal, scale):
+    """Weights and natural logarithms of their sums."""
+    scores = (q @ k.swapaxes(-1, -2)) * scale
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    most = scores.max(-1, keepdims=True)
+    total = np.log(np.exp(scores - most).sum(-1, keepdims=True)) + most
+    return np.exp(scores - total), total
+
+
+class CudnnGraph:
+    """A graph of one op, and what it means."""
+
+    def __init__(self, cudnn, handle):
+        self.cudnn, self.handle, self.inputs, self.outs, self.op, self.options = cudnn, handle, {}, [], "", {}
+        self.built = False
+
+    def tensor(self, *, dim, stride, data_type, uid):
+        demand(len(dim) == len(stride) and uid not in self.inputs and all([s > 0 for s in stride]), "a tensor")
+        self.inputs[uid] = Described(uid, dim, stride, data_type)
+        return self.inputs[uid]
+
+    def _op(self, name, given, count, **options):
+        demand(all([self.inputs.get(t.uid) is t for t in given.values()]), "tensors of another graph")
+        self.op, self.given, self.options = name, given, options
+        self.outs = [Described(made=i) for i in range(count)]
+        return self.outs
+
+    def sdpa(self, *, q, k, v, generate_stats, attn_scale, use_causal_mask):
+        demand(generate_stats and q.dim[-1] % 8 == v.dim[-1] % 8 == 0 and q.dim[1] % k.dim[1] == 0, "hidden_dim")
+        demand(all([t.stride[-1] == 1 and len(t.dim) == 4 for t in (q, k, v)]), "features that do not lie together")
+        return self._op("sdpa", {"q": q, "k": k, "v": v}, 2, scale=attn_scale, causal=use_causal_mask)
+
+    def sdpa_backward(self, *, q, k, v, o, dO, stats, attn_scale, use_causal_mask, use_deterministic_algorithm):  # noqa: N803
+        demand(use_deterministic_algorithm and stats.kind == Cudnn.data_type.FLOAT, "totals in float32")
+        demand(stats.dim == [*q.dim[:3], 1], "totals of another shape")
+        given = {"q": q, "k": k, "v": v, "o": o, "g": dO, "stats": stats}
+        return self._op("sdpa_backward", given, 3, scale=attn_scale, causal=use_causal_mask)
+
+    def conv_fprop(self, *, image, weight, stride, padding, dilation):
+        return self._op("conv_fprop", {"x": image, "w": weight}, 1, rules=(stride, padding, dilation))[0]
+
+    def bias(self, *, input, bias):
+        demand(input is self.outs[0] and bias.dim[1] == self.given["w"].dim[0], "a bias")
+        demand(bias.dim[0] == 1 and all([n == 1 for n in bias.dim[2:]]), "a bias")
+        self.given["b"] = bias
+        return input
+
+    def conv_dgrad(self, *, loss, filter, stride, padding, dilation):  # noqa: A002
+        return self._op("conv_dgrad", {"x": loss, "w": filter}, 1, rules=(stride, padding, dilation))[0]
+
+    def conv_wgrad(self, *, image, loss, stride, padding, dilation):
+        return self._op("conv_wgrad", {"x": image, "g": loss}, 1, rules=(stride, padding, dilation))[0]
+
+    def build(self, heuristics):
+        demand(heuristics[0] == Cudnn.heur_mode.A, "heuristics")
+        demand(
+            all([t.out and t.dim and t.stride and t.uid and t.kind for t in self.outs]),
+            "an output that is not described",
+        )
+        if self.op in self.cudnn.refused:
+            raise NotSupported("no engine")
+        self.built = True
+
+    def get_workspace_size(self):
+        return 1 << 12
+
+    def execute(self, addresses, workspace, handle):
+        stream = self.cudnn.streams[handle]
+        every = {**self.inputs, **{t.uid: t for t in self.outs}}
+        demand(self.built and set(addresses) == set(every) and stream is not None, "another set of tensors")
+        demand(all([type(a) is int and a % 16 == 0 for a in addresses.values()]) and workspace % 16 == 0, "alignment")
+        kinds = {Cudnn.data_type.HALF: 2, Cudnn.data_type.BFLOAT16: 14, Cudnn.data_type.FLOAT: 0}
+
+        def span(t):
+            count = 1 + sum([(n - 1) * s for n, s in zip(t.dim, t.stride, strict=True)])
+            return addresses[t.uid], count * dtype_of(kinds[t.kind]).itemsize, t.out
+
+        def view(spaces, t):
+            kind = dtype_of(kinds[t.kind])
+            flat = spaces.array(addresses[t.uid], kind, span(t)[1] // kind.itemsize)
+            return np.lib.stride_tricks.as_strided(flat, t.dim, [s * kind.itemsize for s in t.stride])
+
+        def compute(spaces):
+            given = {name: view(spaces, t).astype(np.float32) for name, t in self.given.items()}
+            for t, value in zip(self.outs, self.meaning(given, self.outs), strict=True):
+                out = view(spaces, t)
+                out[...] = value.astype(out.dtype)
+
+        spans = [span(t) for t in every.values()]
+        self.cudnn.work.submit(stream, [*spans, (workspace, 1 << 12, True)], compute)
+        self.cudnn.done.append(self.op)
+
+    def meaning(self, x, outs):
+        if self.op.startswith("conv"):
+            return [self.convolution(x, outs[0])]
+        group = x["q"].shape[1] // x["k"].shape[1]
+        k, v = np.repeat(x["k"], group, 1), np.repeat(x["v"], group, 1)
+        weights, total = softmaxed(x["q"], k, self.options["causal"], self.options["scale"])
+        if self.op == "sdpa":
+            return [weights @ v, total]
+        assert np.allclose(total, x["stats"], atol=1e-2)  # natural logarithms
+        gw = x["g"] @ v.swapaxes(-1, -2)
+        gs = weights * (gw - (x["g"] * x["o"]).sum(-1, keepdims=True)) * self.options["scale"]
+        gk, gv = gs.swapaxes(-1, -2) @ x["q"], weights.swapaxes(-1, -2) @ x["g"]
+        b, h, n, _ = x["k"].shape
+        return [gs @ k, *[y.reshape(b, h, group, n, -1).sum(2) for y in (gk, gv)]]
+
+    def convolution(self, x, out):
+        rules, given = self.options["rules"], x["x"]
+        if self.op == "conv_wgrad":
+            groups = given.shape[1] // out.dim[1]
+            return REGISTRY["convolution_weight"].meaning(given, x["g"], tuple(out.dim[2:]), *rules, groups)
+        back = self.op == "conv_dgrad"
+        groups = out.dim[1] // x["w"].shape[1] if back else given.shape[1] // x["w"].shape[1]
+        least = [(n - 1) * s - 2 * p + (t - 1) * d + 1
+                 for n, s, p, d, t in zip(given.shape[2:], *rules, x["w"].shape[2:], strict=True)]  # fmt: skip
+        extra = tuple([n - m for n, m in zip(out.dim[2:], least, strict=True)]) if back else (0,) * len(least)
+        bias = x["b"].reshape(-1) if "b" in x else None
+        return REGISTRY["convolution"].meaning(given, x["w"], bias, *rules, back, extra, groups)

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 import pytest
 from kernels_of import emulated, same
-from library_stand_ins import DTYPES, CublasLt
+from library_stand_ins import DTYPES, CublasLt, Cudnn
 
 import genesis
 from genesis.cuda.libraries import cublaslt, loading
@@ -130,6 +130,150 @@ def test_an_import_that_fails_is_a_reason():
     with using(Real(1)), pytest.MonkeyPatch.context() as patch:
         patch.setitem(loading.MODULES, "cublaslt", "genesis.no_such_module")
         assert loading.library("cublaslt") is None and "no_such_module" in loading.why_none("cublaslt")
+
+
+# ---- cuDNN
+
+
+@pytest.fixture
+def graphs():
+    with emulated() as driver:
+        dnn = Cudnn(driver)
+        with loading.standing_in(cudnn=dnn):
+            yield dnn
+
+
+def with_gradients(function):
+    def computed(*inputs):
+        inputs = [x.detach().requires_grad_() for x in inputs]
+        out = function(*inputs)
+        out.float().square().sum().backward()
+        return out, *[x.grad for x in inputs]
+
+    return computed
+
+
+ATTENTION = {
+    "heads": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [(2, 4, 5, 16)] * 3),
+    "causal": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 4, 7, 16)] * 3),
+    "a scale": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.5), [(1, 1, 5, 8)] * 3),
+    "turned": (
+        lambda q, k, v: F.scaled_dot_product_attention(*[x.transpose(1, 2) for x in (q, k, v)], is_causal=True),
+        [(2, 5, 4, 16)] * 3,
+    ),
+    "shared keys": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        [(2, 4, 5, 16), (2, 2, 6, 16), (2, 2, 6, 8)],
+    ),
+    "one batch": (F.scaled_dot_product_attention, [(5, 16)] * 3),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention_by_cudnn(name, dtype, graphs):
+    function, shapes = ATTENTION[name]
+    for _ in range(2):
+        same(with_gradients(function), *tensors(*shapes, dtype=dtype), tolerance=6e-2 if dtype == "bfloat16" else 1e-2)
+    assert graphs.done == ["sdpa", "sdpa_backward"] * 2 and graphs.graphs == 2  # built once
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 5, 12), (1, 2, 5, 16)])
+def test_attention_that_cudnn_has_not(shape, graphs):
+    dtype = "bfloat16" if shape[-1] == 12 else "float32"
+    same(F.scaled_dot_product_attention, *tensors(*[shape] * 3, dtype=dtype), tolerance=2e-2)
+    assert graphs.done == []
+
+
+def test_gradients_of_attention_that_cudnn_refuses():
+    """The totals of cuDNN are no use to the other kernels: they make theirs."""
+    with emulated() as driver:
+        dnn = Cudnn(driver, refused=("sdpa_backward",))
+        with loading.standing_in(cudnn=dnn):
+            function, shapes = ATTENTION["causal"]
+            same(with_gradients(function), *tensors(*shapes, dtype="float16"), tolerance=1e-2)
+        assert dnn.done == ["sdpa"]
+
+
+CONVOLUTIONS = {
+    "plain": (F.conv2d, [(2, 8, 6, 7), (4, 8, 3, 3)], {}, False),
+    "a bias": (F.conv2d, [(2, 8, 6, 7), (4, 8, 3, 3), (4,)], {"padding": 1}, False),
+    "strides": (
+        F.conv2d,
+        [(2, 8, 9, 7), (4, 8, 3, 2)],
+        {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)},
+        False,
+    ),
+    "groups": (F.conv2d, [(2, 8, 6, 7), (4, 4, 3, 3)], {"groups": 2}, False),
+    "volumes": (F.conv3d, [(1, 2, 4, 5, 4), (3, 2, 2, 3, 2)], {}, False),
+    "transposed": (F.conv_transpose2d, [(2, 4, 5, 5), (4, 3, 3, 3)], {"stride": 2, "output_padding": 1}, True),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_by_cudnn(name, graphs):
+    function, shapes, options, back = CONVOLUTIONS[name]
+    call = with_gradients(lambda *x: function(*x, **options))
+    same(call, *tensors(*shapes, dtype="float16"), tolerance=5e-2)
+    ops = ["conv_dgrad" if back else "conv_fprop", "conv_fprop" if back else "conv_dgrad", "conv_wgrad"]
+    assert sorted(graphs.done) == sorted(ops)
+
+
+def test_convolutions_of_channels_that_lie_together(graphs):
+    x, w = tensors((2, 8, 6, 7), (4, 8, 3, 3), dtype="float16")
+    last = genesis.channels_last
+
+    def run(x, w):
+        return F.conv2d(x.to(memory_format=last), w.to(memory_format=last))
+
+    same(run, x, w, tolerance=2e-2)
+    assert graphs.done == ["conv_fprop"]
+
+
+def test_convolutions_that_cudnn_has_not():
+    with emulated() as driver:
+        dnn = Cudnn(driver, refused=("conv_fprop", "conv_wgrad", "conv_dgrad"))
+        with loading.standing_in(cudnn=dnn):
+            function, shapes, options, _ = CONVOLUTIONS["a bias"]
+            same(with_gradients(lambda *x: function(*x, **options)), *tensors(*shapes, dtype="float16"), tolerance=5e-2)
+            same(F.conv1d, *tensors((2, 8, 6), (4, 8, 3), dtype="float16"), tolerance=2e-2)
+            same(function, *tensors(*shapes), tolerance=1e-5)
+        assert dnn.done == [] and dnn.graphs == 3
+
+
+def test_the_real_package_takes_the_graphs_that_are_described():
+    """Where it is installed, tensors and ops are described to it: names of arguments are its own. Nothing is built."""
+    try:
+        cudnn = importlib.import_module("cudnn")
+        half, wide = cudnn.data_type.BFLOAT16, cudnn.data_type.FLOAT
+    except Exception as error:
+        pytest.skip(f"nvidia-cudnn-frontend is not installed: {error}")
+    assert {"A", "FALLBACK"} <= set(cudnn.heur_mode.__members__) and callable(cudnn.set_stream)
+
+    def described(*shapes):
+        graph = cudnn.pygraph(io_data_type=half, intermediate_data_type=wide, compute_data_type=wide, handle=None)
+        steps = [[int(np.prod(s[i + 1 :])) for i in range(len(s))] for s in shapes]
+        return graph, [
+            graph.tensor(dim=list(s), stride=t, data_type=half, uid=i + 1) for i, (s, t) in enumerate(zip(shapes, steps, strict=True))
+        ]  # fmt: skip
+
+    rows = (2, 4, 16, 64)
+    graph, (q, k, v) = described(rows, rows, rows)
+    out, total = graph.sdpa(q=q, k=k, v=v, generate_stats=True, attn_scale=0.1, use_causal_mask=True)
+    assert (out.get_dim(), total.get_dim()) == ([*rows], [*rows[:3], 1])
+    graph, (q, k, v, o, g, s) = described(*[rows] * 5, (*rows[:3], 1))
+    made = graph.sdpa_backward(q=q, k=k, v=v, o=o, dO=g, stats=s, attn_scale=0.1, use_causal_mask=True,
+                               use_deterministic_algorithm=True)  # fmt: skip
+    assert [t.get_dim() for t in made] == [[*rows]] * 3
+    rules = {"stride": [2, 1], "padding": [1, 1], "dilation": [1, 1]}
+    graph, (x, w, b) = described((2, 8, 9, 9), (16, 8, 3, 3), (1, 16, 1, 1))
+    y = graph.bias(input=graph.conv_fprop(image=x, weight=w, **rules), bias=b)
+    y.set_output(True).set_uid(4).set_data_type(half).set_dim([2, 16, 5, 9]).set_stride([720, 45, 9, 1])
+    graph.conv_dgrad(loss=y, filter=w, **rules)
+    graph.conv_wgrad(image=x, loss=y, **rules)
+
+
+# ---- cuBLASLt's package
 
 
 def test_names_and_numbers_are_those_of_the_package():

@@ -1,5 +1,5 @@
 """Attention without a mask of its own and without dropout, forward and backward, in 16 bits and float32; queries may share
-heads of keys and values. Sums are in float32. The code is in `attention_code`.
+heads of keys and values. Sums are in float32. The code is in `attention_code`; where cuDNN is installed, it is asked first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from genesis.cuda.kernels import attention_code as code
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.libraries import cudnn
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
@@ -269,19 +270,27 @@ def attention(query: CudaArray, key: CudaArray, value: CudaArray, attn_mask: Non
     q, k, v = four(query), four(key), four(value)
     shape = _shape_of(q, k, v)
     out = MEMORY.empty((*query.shape[:-1], value.shape[-1]), query.dtype, query.device)
-    total = MEMORY.empty((q.size // q.shape[-1],), F32, query.device)
-    _start(FORWARD, shape, is_causal, factor, {"q": q, "k": k, "v": v, "out": out, "total": total})
-    return out, (query, key, value, out, total, factor, is_causal)
+    total = MEMORY.empty((*q.shape[:3], 1), F32, query.device)
+    asked = cudnn.attended(q, k, v, four(out), total, factor, is_causal)  # whose totals are natural logarithms
+    if not asked:
+        _start(FORWARD, shape, is_causal, factor, {"q": q, "k": k, "v": v, "out": out, "total": total})
+    return out, (query, key, value, out, total, factor, is_causal, asked)
 
 
 @attention.backward(reads=("query", "key", "value"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    query, key, value, out, total, factor, causal = kept
+    query, key, value, out, total, factor, causal, asked = kept
     q, k, v = four(query), four(key), four(value)
     shape = _shape_of(q, k, v)
     gradients = [MEMORY.empty(x.shape, x.dtype, x.device) for x in (query, key, value)]
+    g = four(g)
+    if asked:
+        if cudnn.attended_back((q, k, v, four(out), g, total), [four(x) for x in gradients], factor, causal):
+            return (*gradients, None)
+        again = MEMORY.empty(out.shape, out.dtype, out.device)
+        _start(FORWARD, shape, causal, factor, {"q": q, "k": k, "v": v, "out": again, "total": total})
     delta = MEMORY.empty(total.shape, F32, query.device)
-    arrays = {"q": q, "k": k, "v": v, "g": four(g), "out": out, "total": total, "delta": delta}
+    arrays = {"q": q, "k": k, "v": v, "g": g, "out": out, "total": total, "delta": delta}
     arrays |= dict(zip(("gq", "gk", "gv"), gradients, strict=True))
     _start(DELTA, shape, causal, factor, arrays)
     if needs[1] or needs[2]:

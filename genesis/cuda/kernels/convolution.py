@@ -1,5 +1,5 @@
-"""Convolutions on a GPU, where no library is asked: their own products of matrices, with sums in float32. The code is in
-`convolution_code`.
+"""Convolutions on a GPU: by cuDNN where it is installed and takes them, else as products of matrices of their own, with
+sums in float32. The code is in `convolution_code`.
 
 The gradient of a weight sums over all examples and places; programs have parts of those, which another launch sums: the same
 bits each time.
@@ -23,6 +23,7 @@ from genesis.cuda.kernels.columns import HEIGHT, WIDTH, columns
 from genesis.cuda.kernels.moves import contiguous
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.libraries import cudnn
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
@@ -173,6 +174,8 @@ def convolution(input: CudaArray, weight: CudaArray, bias: CudaArray | None, str
         out.strides = tuple(strides)
     if not out.size:
         return out
+    if cudnn.convolved(input, weight, bias, out, (stride, padding, dilation), transposed):
+        return out
     w = contiguous(weight)
     bias = bias if bias is None else contiguous(bias)
     kernel = windows("back" if transposed else "forward", input.dtype, dims, bias is not None)
@@ -189,7 +192,7 @@ def convolution_weight(input: CudaArray, other: CudaArray, kernel: Any, stride: 
         return NotImplemented
     shape = (other.shape[1], input.shape[1] // groups, *kernel)
     out = MEMORY.empty(shape, input.dtype, input.device)
-    if not out.size:
+    if not out.size or cudnn.weight_of(input, other, out, (stride, padding, dilation)):
         return out
     made = windows("weight", input.dtype, dims)
     summed, size = other.shape[0] * math.prod(other.shape[2:]), math.prod(shape)

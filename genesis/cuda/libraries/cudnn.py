@@ -1,0 +1,196 @@
+"""Attention and convolutions by cuDNN, through ``nvidia-cudnn-frontend``: a graph of one op is built once for each way in
+which operands are laid out (which takes about half a second), and then called with addresses.
+
+Only 16-bit floats are asked of it: in float32 it would round to TF32. What it refuses is remembered, and computed by
+the kernels that are there without it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.cuda.arrays import CudaArray, empty, used
+from genesis.cuda.libraries.loading import give_up, library
+from genesis.cuda.runtime.devices import Device
+
+NAME = "cudnn"
+KINDS = {"float16": "HALF", "bfloat16": "BFLOAT16"}
+ALIGNED = 16  # bytes of addresses; strides and features are multiples of as many
+BYTE = np.dtype(np.uint8)
+Describe = Callable[[Any, dict[int, Any]], dict[int, Any]]
+
+
+class Graphs:
+    """cuDNN on one device: a handle, and the graphs that were built, None for those that it refused."""
+
+    def __init__(self, on: Device) -> None:
+        on.enter()
+        self.on, self.cudnn = on, library(NAME)
+        self.handle = self.cudnn.create_handle()
+        self.built: dict[Any, tuple[Any, int] | None] = {}
+        self._lock = threading.Lock()  # the handle has one stream at a time
+
+    def run(self, key: Any, arrays: dict[int, CudaArray], outs: frozenset[int], describe: Describe) -> bool:
+        """Compute what a graph describes; whether cuDNN does that.
+
+        Args:
+            key: what, besides the operands' layout, makes it another graph
+            arrays: by number, what is read and written
+            outs: the numbers of those that are written
+            describe: called with a graph and its inputs by number, gives the outputs by number
+        """
+        laid = tuple([(i, a.shape, steps_of(a), a.dtype) for i, a in arrays.items()])
+        if (key, laid) not in self.built:
+            self.built[key, laid] = self._build(arrays, outs, describe)
+        known = self.built[key, laid]
+        if known is None:
+            return False
+        graph, count = known
+        space = empty(self.on, (max(count, 1),), BYTE)
+        stream = used(*arrays.values(), space)
+        self.on.enter()
+        with self._lock:
+            self.cudnn.set_stream(self.handle, stream.handle)
+            graph.execute({i: a.address for i, a in arrays.items()}, space.address, self.handle)
+        return True
+
+    def _build(self, arrays: dict[int, CudaArray], outs: frozenset[int], describe: Describe) -> tuple[Any, int] | None:
+        cudnn, wide = self.cudnn, self.cudnn.data_type.FLOAT
+        self.on.enter()
+        try:
+            graph = cudnn.pygraph(
+                io_data_type=self._kind(next(iter(arrays.values()))), intermediate_data_type=wide, compute_data_type=wide,
+                handle=self.handle,
+            )  # fmt: skip
+            inputs = {
+                i: graph.tensor(dim=list(a.shape), stride=list(steps_of(a)), data_type=self._kind(a), uid=i)
+                for i, a in arrays.items()
+                if i not in outs
+            }
+            for i, tensor in describe(graph, inputs).items():
+                tensor.set_output(True).set_uid(i).set_data_type(self._kind(arrays[i]))
+                tensor.set_dim(list(arrays[i].shape)).set_stride(list(steps_of(arrays[i])))
+            graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+            return graph, int(graph.get_workspace_size())
+        except (cudnn.cudnnGraphNotSupportedError, RuntimeError):
+            return None
+
+    def _kind(self, array: CudaArray) -> Any:
+        return getattr(self.cudnn.data_type, KINDS.get(array.dtype.name, "FLOAT"))
+
+
+def graphs(on: Device) -> Graphs | None:
+    """cuDNN on a device, if it is there."""
+    if library(NAME) is None:
+        return None
+    try:
+        made: Graphs = on.keep(NAME, Graphs)
+    except Exception as error:  # the package is there, and the library is not
+        give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
+        return None
+    return made
+
+
+def steps_of(array: CudaArray) -> tuple[int, ...]:
+    """Its strides; those of dimensions of one, which may be anything, as if there were no gaps."""
+    shape = array.shape
+    return tuple(
+        [s if n != 1 else math.prod(shape[i + 1 :]) for i, (n, s) in enumerate(zip(shape, array.strides, strict=True))]
+    )
+
+
+def _fits(*arrays: CudaArray) -> bool:
+    """Whether all begin, and have rows that begin, where 16 bytes may be read at once."""
+    step = ALIGNED // 2
+    return all([
+        a.dtype.name in KINDS and a.address % ALIGNED == 0 and all([s > 0 and s % step == 0 for s in steps_of(a)[:-1]])
+        for a in arrays
+    ])  # fmt: skip
+
+
+# ---- attention: batches, heads, rows, features
+
+
+def attended(
+    q: CudaArray, k: CudaArray, v: CudaArray, out: CudaArray, total: CudaArray, scale: float, causal: bool
+) -> bool:
+    """``out`` from queries, keys and values, and ``total``, the logarithm of the sum of each row; whether cuDNN does it."""
+    made = graphs(q.on) if _fits(q, k, v, out) and _wide(q, v) else None
+    if made is None:
+        return False
+
+    def describe(graph: Any, x: dict[int, Any]) -> dict[int, Any]:
+        made = graph.sdpa(q=x[1], k=x[2], v=x[3], generate_stats=True, attn_scale=scale, use_causal_mask=causal)
+        return {4: made[0], 5: made[1]}
+
+    arrays = {1: q, 2: k, 3: v, 4: out, 5: total}
+    return made.run(("attention", scale, causal), arrays, frozenset({4, 5}), describe)
+
+
+def attended_back(read: Sequence[CudaArray], written: Sequence[CudaArray], scale: float, causal: bool) -> bool:
+    """The gradients of queries, keys and values, from these, the result, its gradient and the totals."""
+    q, k, v, out, g, _ = read
+    made = graphs(q.on) if _fits(q, k, v, out, g, *written) and _wide(q, v) else None
+    if made is None:
+        return False
+
+    def describe(graph: Any, x: dict[int, Any]) -> dict[int, Any]:
+        made = graph.sdpa_backward(
+            q=x[1], k=x[2], v=x[3], o=x[4], dO=x[6], stats=x[5], attn_scale=scale, use_causal_mask=causal,
+            use_deterministic_algorithm=True,
+        )  # fmt: skip
+        return dict(zip((7, 8, 9), made, strict=True))
+
+    arrays = dict(zip((1, 2, 3, 4, 6, 5, 7, 8, 9), (*read, *written), strict=True))
+    return made.run(("gradients of attention", scale, causal), arrays, frozenset({7, 8, 9}), describe)
+
+
+def _wide(q: CudaArray, v: CudaArray) -> bool:
+    return q.shape[-1] % 8 == 0 and v.shape[-1] % 8 == 0
+
+
+# ---- convolutions in two and three dimensions
+
+Rules = tuple[Any, Any, Any]  # stride, padding, dilation
+
+
+def _rules(rules: Rules) -> dict[str, list[int]]:
+    return {name: list(rule) for name, rule in zip(("stride", "padding", "dilation"), rules, strict=True)}
+
+
+def convolved(x: CudaArray, w: CudaArray, bias: CudaArray | None, out: CudaArray, rules: Rules, back: bool) -> bool:
+    """A convolution, or what goes back through one; whether cuDNN does it."""
+    made = graphs(x.on) if _takes(x, w, out) and not (back and bias is not None) else None
+    if made is None:
+        return False
+
+    def describe(graph: Any, t: dict[int, Any]) -> dict[int, Any]:
+        if back:
+            return {4: graph.conv_dgrad(loss=t[1], filter=t[2], **_rules(rules))}
+        y = graph.conv_fprop(image=t[1], weight=t[2], **_rules(rules))
+        return {4: y if bias is None else graph.bias(input=y, bias=t[3])}
+
+    arrays = {1: x, 2: w, 4: out}
+    if bias is not None:
+        arrays[3] = bias.seen(0, (1, bias.size, *[1] * (x.ndim - 2)), (bias.size, 1, *[1] * (x.ndim - 2)))
+    return made.run(("convolution", tuple(map(tuple, rules)), back), arrays, frozenset({4}), describe)
+
+
+def weight_of(x: CudaArray, g: CudaArray, out: CudaArray, rules: Rules) -> bool:
+    """The gradient of a convolution's weight; whether cuDNN does it."""
+    made = graphs(x.on) if _takes(x, g, out) else None
+
+    def describe(graph: Any, t: dict[int, Any]) -> dict[int, Any]:
+        return {4: graph.conv_wgrad(image=t[1], loss=t[2], **_rules(rules))}
+
+    key = "gradient of a weight", tuple(map(tuple, rules))
+    return made is not None and made.run(key, {1: x, 2: g, 4: out}, frozenset({4}), describe)
+
+
+def _takes(*arrays: CudaArray) -> bool:
+    return all([a.dtype.name in KINDS and a.ndim in (4, 5) and a.address % ALIGNED == 0 for a in arrays])
