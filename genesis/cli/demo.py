@@ -24,6 +24,7 @@ from genesis.cli.stages import Outcome
 from genesis.cli.terminal import Terminal
 from genesis.datasets import digits
 from genesis.debug import Drawing, draw
+from genesis.jit.lowering.explain import Explanation
 from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
 
@@ -211,6 +212,7 @@ def make_report(
         _gradient_section(g),
         _breaking_section(b),
         _graph_section(),
+        *([_compiled_section(r.material["compiled"])] if "compiled" in r.material else []),
         _time_section(seconds, total),
     ]
     note = "fast mode, with lower bars" if options.fast else "full mode"
@@ -312,6 +314,18 @@ def _breaking_section(b: Outcome) -> Section:
     lead = ". ".join(text[0].upper() + text[1:] for _, text in b.bars) + "."
     caption = "The killed training and the one that went on lie on the one that nobody killed, value by value."
     return Section("Breaking", lead, [(chart, caption)], b.material["code"], rows)
+
+
+def _compiled_section(told: Explanation) -> Section:
+    captions = {
+        "timeline": "The phases of one step, each as wide as it takes long.",
+        "memory": "The memory of the step: phases go to the right, and a value is a rectangle as long as it is needed.",
+        "roofline": "Operations for each byte to the right, operations in a second upwards: what reaches the roof is as "
+        "fast as the fastest phases.",
+    }
+    figures = [(told.pictures[name], caption) for name, caption in captions.items()]
+    lead = "What genesis.compile made of one training step of the reader, forward, backward and AdamW."
+    return Section("One step, compiled", lead, figures, str(told))
 
 
 def _graph_section() -> Section:

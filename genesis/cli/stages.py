@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from genesis.data import DataLoader, TensorDataset
 from genesis.datasets import digits
 from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
+
+BATCH = 64  # digits that the reader learns from at a time
 
 
 @dataclass(slots=True)
@@ -54,12 +56,19 @@ def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
     return float(right)
 
 
+class Training(NamedTuple):
+    """The loss of each epoch, and the step that was called for each batch."""
+
+    losses: list[float]
+    step: Any
+
+
 def train_reader(
     model: nn.Module, epochs: int, terminal: Terminal, label: str, after_epoch: Callable[[float], None] | None = None
-) -> list[float]:
-    """Ordinary training: batches, loss, backward, step; returns the loss of each epoch."""
+) -> Training:
+    """Ordinary training: batches, loss, backward, step."""
     images, labels = digits("train")
-    loader = DataLoader(TensorDataset(images, labels), batch_size=64, shuffle=True)
+    loader = DataLoader(TensorDataset(images, labels), batch_size=BATCH, shuffle=True)
     optimizer = genesis.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = genesis.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
     losses: list[float] = []
@@ -80,7 +89,7 @@ def train_reader(
         losses.append(total / len(loader))
         if after_epoch is not None:
             after_epoch(losses[-1])
-    return losses
+    return Training(losses, step)
 
 
 def reading(terminal: Terminal, fast: bool) -> Outcome:
@@ -90,9 +99,10 @@ def reading(terminal: Terminal, fast: bool) -> Outcome:
     terminal.images(images[:8].numpy(), 8)
     model = reader()
     held: list[float] = []
-    out.material["losses"] = train_reader(
-        model, epochs, terminal, "training", lambda _: held.append(accuracy(model, images, labels))
-    )
+    training = train_reader(model, epochs, terminal, "training", lambda _: held.append(accuracy(model, images, labels)))
+    if loops.available():
+        batch = [x[:BATCH] for x in digits("train")]
+        (out.material["compiled"],) = training.step.explain(*batch, times=True).steps[0]
     model.eval()
     with genesis.no_grad():
         read = model(images).argmax(1)
@@ -103,7 +113,7 @@ def reading(terminal: Terminal, fast: bool) -> Outcome:
     out.bars.append((reached >= bar, f"reads {reached:.1%} of {len(labels)} held-out digits (needed: {bar:.0%})"))
     out.numbers = {"accuracy": reached, "held_out": len(labels), "wrong": len(wrong)}
     out.material |= {
-        "model": model, "held": held, "counts": counts, "wrong": images.numpy()[wrong],
+        "model": model, "losses": training.losses, "held": held, "counts": counts, "wrong": images.numpy()[wrong],
         "wrong_captions": [f"{labels[int(i)].item()} as {read[int(i)].item()}" for i in wrong],
     }  # fmt: skip
     return out
@@ -255,7 +265,7 @@ def own_gradient(terminal: Terminal, fast: bool) -> Outcome:
     )
     images, labels = digits("test")
     model = Rounded()
-    losses = train_reader(model, epochs, terminal, "training through it")
+    losses = train_reader(model, epochs, terminal, "training through it").losses
     reached = accuracy(model, images, labels)
     out.bars.append(
         (reached >= bar, f"a network of rounded signals trains through it and reads {reached:.1%} (needed: {bar:.0%})")

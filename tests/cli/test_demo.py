@@ -17,6 +17,7 @@ import pytest
 
 import genesis
 from genesis.cli import breaking, demo, main
+from genesis.kernels.llvm import loops
 
 BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")) if p), None)
 
@@ -43,6 +44,15 @@ def test_numbers_and_files(fast):
     assert sorted(p.name for p in folder.iterdir()) == ["model.safetensors", "report.html"]
     state = genesis.load(folder / "model.safetensors")
     assert state["reading.1.weight"].shape == (256, 64) and state["writing.leave.bias"].shape == (64,)
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
+def test_the_report_shows_the_compiled_step(fast):
+    """Its phases with their times, and as pictures: when they run, the memory, and how near each is to the fastest."""
+    page = (fast[0] / "report.html").read_text(encoding="utf-8")
+    section = page.partition("<h2>One step, compiled</h2>")[2].partition("</section>")[0]
+    assert section.count("<svg") == section.count("<figcaption>") == 3
+    assert "phases" in section and "adam" in section and ">time, " in section and "phase 0: " in section
 
 
 WATCHED = """
