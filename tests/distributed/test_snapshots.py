@@ -270,14 +270,15 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
             dcp.Snapshots(tmp_path, **options)
 
 
-def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path):
+@pytest.mark.parametrize("elements", [100_000, 1_000_000])
+def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path, elements):
     """A limit on the size of files stands for the disk: the system's own error, in the middle of a write."""
-    x = genesis.ones(100_000)
+    x = genesis.ones(elements)
     snapshots = dcp.Snapshots(tmp_path, every=2)
     snapshots.save(2, {"x": x})
     snapshots.wait()
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (elements, before[1]))
     try:
         snapshots.save(4, {"x": x * 2})
         with pytest.raises(dcp.CheckpointException, match="step-00000004 was not written: rank 0: OSError: File too"):
@@ -288,7 +289,7 @@ def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
     assert snapshots.steps() == [2] and not list((tmp_path / "step-00000004").iterdir())
-    state = {"x": genesis.zeros(100_000)}
+    state = {"x": genesis.zeros(elements)}
     assert snapshots.resume(state) == 2 and state["x"].equal(x)
     snapshots.save(6, {"x": x * 3})
     snapshots.wait()

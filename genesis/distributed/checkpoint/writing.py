@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import time
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from genesis.base import dtypes
 from genesis.base.errors import message
 from genesis.base.late import Late
 from genesis.core.graph.tensor import wrap
+from genesis.distributed.checkpoint.direct import File
 from genesis.distributed.checkpoint.manifest import NAME, CheckpointException, Manifest, read
 from genesis.distributed.checkpoint.parts import Host, Piece
 from genesis.distributed.checkpoint.plan import Plan, joined
@@ -73,19 +73,15 @@ def _said(folder: Path, plan: Plan, hosts: Mapping[str, Host]) -> dict[str, Any]
 
 
 def _write_file(path: Path, hosts: Mapping[str, Host]) -> tuple[int, int]:
-    digest, size = 0, 0
     try:
-        with open(path, "xb") as file:
+        with File(path) as file:
             for piece in _safetensors.pieces({key: wrap(host) for key, host in hosts.items()}):
                 file.write(piece)
-                digest = zlib.crc32(piece, digest)
-                size += memoryview(piece).nbytes
-            file.flush()
-            os.fsync(file.fileno())
+            file.end()
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return digest, size
+    return file.crc32, file.size
 
 
 def _commit(folder: Path, plan: Plan, notes: list[dict[str, Any]]) -> Manifest:

@@ -1,0 +1,85 @@
+"""Files that go to the disk past the system's cache: nobody reads a snapshot soon, and copying it there takes processor time
+from the training.
+
+That is `O_DIRECT`, which takes whole pages of memory from its begin on. Where there is none, and for the rest of a file that
+is no whole page, it is written as always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOM = (
+    1 << 20
+)  # bytes that are given to the disk at once; half of a processor's own cache, so they are copied, summed and gone
+_DIRECT = getattr(os, "O_DIRECT", 0)
+
+
+class File:
+    """A new file, written once from its begin to its end; ``size`` and ``crc32`` are those of what was written.
+
+    Raises:
+        OSError: it is there already, or cannot be written to
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.size = self.crc32 = 0
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._room = np.frombuffer(mmap.mmap(-1, ROOM), np.uint8)
+        self._held, self._full = 0, False
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        os.close(self._handle)
+
+    def write(self, data: Any) -> None:
+        """Write bytes behind those before."""
+        given, begin = np.frombuffer(data, np.uint8), 0
+        while begin < given.size:
+            count = min(given.size - begin, ROOM - self._held)
+            self._room[self._held : self._held + count] = given[begin : begin + count]
+            self._held += count
+            begin += count
+            if self._held == ROOM:
+                if not self._full:
+                    self._go_direct(True)
+                self._full = True
+                self._give()
+
+    def end(self) -> None:
+        """Write the rest, and wait until all of it is on the disk."""
+        self._go_direct(False)
+        self._give()
+        os.fsync(self._handle)
+
+    def _give(self) -> None:
+        """Give the disk what is held."""
+        data = memoryview(self._room[: self._held])
+        self.crc32, self.size, self._held = zlib.crc32(data, self.crc32), self.size + self._held, 0
+        while data:
+            try:
+                data = data[os.write(self._handle, data) :]
+            except OSError as error:
+                if error.errno != errno.EINVAL or not self._go_direct(False):
+                    raise
+
+    def _go_direct(self, on: bool) -> bool:
+        """Write past the cache from now on, if that is possible, or no longer; whether that is another way than before."""
+        flags = fcntl.fcntl(self._handle, fcntl.F_GETFL)
+        if bool(flags & _DIRECT) == on or not _DIRECT:
+            return False
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self._handle, fcntl.F_SETFL, flags ^ _DIRECT)
+            return True
+        return False
