@@ -19,7 +19,7 @@ from pathlib import Path
 
 from genesis.base.errors import ArgumentValueError, DistributedError, message
 from genesis.distributed.environment import Launch
-from genesis.distributed.manager import HELLO
+from genesis.distributed.manager import HELLO, HERE
 
 _PORTS = 16  # that are tried, from the one that was named
 _ANSWER = 2.0  # seconds in which who listens at a port says whether this is the job
@@ -42,10 +42,9 @@ def together(said: Launch, init_method: str | None, seconds: float) -> Iterator[
     ports = range(port + _taken(), port + _taken() + _PORTS)
     if said.rank == 0:
         ports = range(at := _managed(token, said.size, host, ports), at + 1)
-    connection = _reached(
-        f"{HELLO} {token} {said.rank} {socket.gethostname()} {os.getpid()}", host, ports, end, seconds
-    )
-    _wait(connection, end, seconds)
+    hello = f"{HELLO} {token} {said.rank} {socket.gethostname()} {os.getpid()}"
+    connection = _reached(hello, host, ports, end, seconds)
+    _wait(connection, f"rank {said.rank} of the job at {host}:{port}", end, seconds)
     _LISTENING.append(connection)
     threading.Thread(target=_end_with_the_others, args=(connection,), daemon=True).start()
     where, at, *_ = connection.getpeername()
@@ -125,18 +124,22 @@ def _reached(hello: str, host: str, ports: Sequence[int], end: float, seconds: f
                 connection.sendall(f"{hello}\n".encode())
                 line = _line(connection)
                 if line == "welcome":
+                    connection.sendall(f"{HERE}\n".encode())
                     return connection
                 connection.close()
                 if line == "taken":
-                    text = f"another process is rank {hello.split()[2]} of the job at {host}:{port}"
-                    raise DistributedError(message(_NAME, text, hint="each rank once"))
+                    raise _taken_by_another(f"rank {hello.split()[2]} of the job at {host}:{port}")
         if time.monotonic() > end:
             text = f"waited {seconds:.0f} s for rank 0 at {host}, ports {ports[0]} to {ports[-1]}"
             raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late"))
         time.sleep(_PAUSE)
 
 
-def _wait(connection: socket.socket, end: float, seconds: float) -> None:
+def _taken_by_another(rank: str) -> DistributedError:
+    return DistributedError(message(_NAME, f"another process is {rank}", hint="each rank once"))
+
+
+def _wait(connection: socket.socket, rank: str, end: float, seconds: float) -> None:
     """Until the manager says that all are there."""
     said = "absent"
     while said != "begin":
@@ -147,6 +150,8 @@ def _wait(connection: socket.socket, end: float, seconds: float) -> None:
         except TimeoutError:
             text = f"waited {seconds:.0f} s, and {absent} did not come"
             raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late")) from None
+        if said == "taken":
+            raise _taken_by_another(rank)
         if not said:
             text = f"rank 0 has ended, and {absent} did not come"
             raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late"))

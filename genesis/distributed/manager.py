@@ -19,9 +19,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-HELLO = "genesis"
+HELLO, HERE = "genesis", "here"  # what a process says first, and when it has heard the answer
 _ANSWER = 5.0  # seconds that a connection may take to say who it is
 _LEAVING = 5.0  # seconds that processes have to end after one of them did: inside of MPI they cannot hear of it
 
@@ -57,24 +57,30 @@ class Manager:
             first = lines.readline().split()
             connection.settimeout(None)
             if first[:2] == [HELLO, self.token]:
-                self._process(int(first[2]), Rank(first[3], int(first[4]), connection), lines)
+                self._process(int(first[2]), Rank(first[3], int(first[4]), connection), iter(lines))
             elif first[:1] == ["cmd=initack"]:
                 self._library(int(_fields(first)["pmiid"]), connection, lines)
 
     # ---- a process, for as long as it lives
 
-    def _process(self, number: int, rank: Rank, lines: Iterable[str]) -> None:
+    def _process(self, number: int, rank: Rank, lines: Iterator[str]) -> None:
+        rank.tell("taken" if self._taken(number) else "welcome")
+        if next(lines, "").strip() != HERE:  # it did not wait so long for the answer, and asks again
+            return
         with self._lock:
-            if number in self.ranks or self.complete:
+            if self._taken(number):
                 rank.tell("taken")
                 return
             self.ranks[number] = rank
-            rank.tell("welcome")
             self._tell_who_is_absent()
         with contextlib.suppress(OSError):
             for _ in lines:  # until it ends
                 pass
         self._gone(number)
+
+    def _taken(self, number: int) -> bool:
+        with self._lock:
+            return number in self.ranks or self.complete
 
     def _tell_who_is_absent(self) -> None:
         absent = [rank for rank in range(self.size) if rank not in self.ranks]

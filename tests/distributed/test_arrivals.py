@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -121,6 +122,34 @@ def test_a_rank_that_is_there_twice():
     ((code, _, err),) = ends(refused)
     assert code == 1 and "another process is rank 1 of the job at localhost" in err and "Abort" not in err
     ends([first, *same])
+
+
+def test_who_did_not_wait_for_the_answer_may_come_again():
+    """As a process of a machine that has much to do: it asks again, and the manager hears of both."""
+    job = manager.Manager("token", 1)
+    job._gone = lambda number: None  # after the last one the process would end
+
+    def asks():
+        here, there = socket.socketpair()
+        thread = threading.Thread(target=job.serve, args=(there,))
+        thread.start()
+        here.sendall(f"{manager.HELLO} token 0 here 1\n".encode())
+        assert arrivals._line(here) == "welcome"
+        return here, thread
+
+    def leaves(here, thread):
+        here.shutdown(socket.SHUT_RDWR)
+        here.close()
+        thread.join()
+
+    leaves(*asks())
+    assert not job.ranks and not job.complete
+    both = [asks(), asks()]
+    for here, _ in both:
+        here.sendall(f"{manager.HERE}\n".encode())
+    assert sorted([arrivals._line(here) for here, _ in both]) == ["begin", "taken"]
+    for each in both:
+        leaves(*each)
 
 
 @needs_mpi
