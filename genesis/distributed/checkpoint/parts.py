@@ -127,7 +127,7 @@ def _plain(value: Any, parts: dict[int, Part], buffers: set[int]) -> Any:
     if isinstance(value, Part):
         parts[id(value.tensor)] = value
         return value.tensor
-    if isinstance(value, Mapping):
+    if value.__class__ is dict or isinstance(value, Mapping):
         filled: dict[Any, Any] = OrderedDict() if isinstance(value, OrderedDict) else {}
         filled.update({key: _plain(each, parts, buffers) for key, each in value.items()})
         if getattr(value, "_metadata", None) is not None:
