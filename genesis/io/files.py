@@ -54,8 +54,12 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
     write = _writer(
         obj, metadata, _format(f) if format is None else format, format is None
     )  # what cannot be saved is refused here
-    with _opened(f) as file:
-        write(lambda piece: _write_all(file, piece))
+    try:
+        with _opened(f) as file:
+            write(lambda piece: _write_all(file, piece))
+    except OSError as error:
+        del obj, write  # a program that keeps the error keeps no tensors
+        raise error.with_traceback(None) from None
 
 
 def _format(f: Any) -> str:

@@ -95,7 +95,8 @@ CASES: dict[str, Callable[[Keep], Any]] = {
     "trace": lambda k: genesis.jit.trace(product, made(k, 2, 3)),
     "optimizer": lambda k: genesis.optim.SGD([made(k, 3)], lr=0.1),
     "load_state_dict": lambda k: nn.Linear(3, 4).load_state_dict({"weight": made(k, 9, 9)}),
-    "save": lambda k: genesis.save({"a": made(k, 3), "b": [made(k, 2), object()]}, "/nowhere/x.safetensors"),
+    "save": lambda k: genesis.save({"a": made(k, 3), "b": [made(k, 2), (i for i in ())]}, "x.safetensors"),
+    "save to nowhere": lambda k: genesis.save({"a": made(k, 3), "b": [made(k, 2), object()]}, "/nowhere/x.safetensors"),
 }  # fmt: skip
 
 

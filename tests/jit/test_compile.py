@@ -841,7 +841,7 @@ def test_explain_says_what_a_graph_takes_for_granted_and_what_its_phases_do(tmp_
 
 
 def test_explain_says_what_is_computed_for_gradients_and_by_python():
-    model, seen = nn.Linear(4, 4), []
+    model, seen = nn.Linear(128, 128), []
 
     @genesis.compile
     def through(x):
@@ -850,8 +850,8 @@ def test_explain_says_what_is_computed_for_gradients_and_by_python():
         return y
 
     for _ in range(2):
-        through(genesis.ones(2, 4)).sum().backward()
-    told = through.explain(genesis.ones(2, 4), times=True)
+        through(genesis.ones(256, 128)).sum().backward()
+    told = through.explain(genesis.ones(256, 128), times=True)
     assert "Python does at each call: test_compile.py:" in told
     assert "the gradient of through:" in told and len(told.steps[0]) == 2
     assert told.steps[0][1].seconds > 0 and len(seen) == 2

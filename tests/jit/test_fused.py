@@ -9,7 +9,7 @@ import genesis
 import genesis.nn.functional as F
 from genesis import jit, nn
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import compiled
+from genesis.kernels.cpu import compiled, distance
 from genesis.kernels.llvm import loops
 from genesis.testing import Maker, samples_of
 
@@ -24,6 +24,7 @@ FUSED = [
 @pytest.fixture(autouse=True)
 def always_compiled(monkeypatch):
     monkeypatch.setitem(compiled.LARGE, "elements", 1)
+    monkeypatch.setattr(distance, "LEAST", 1)
 
 
 def same(a, b):
@@ -115,6 +116,7 @@ def test_decomposed_programs_are_the_composition(op, layout, monkeypatch):
             if x is not None:
                 same(x, y)
         monkeypatch.setitem(compiled.LARGE, "elements", 1)
+    monkeypatch.setattr(distance, "LEAST", 1)
 
 
 def test_a_decomposed_training_step():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import genesis
+from genesis import jit
 from genesis.core.call.kinds import case
 from genesis.core.call.op import REGISTRY
 from genesis.nn import functional as F
@@ -85,3 +86,31 @@ def test_a_class_without_probability():
 def test_wrong_targets_and_lengths_are_refused(targets, steps, lengths):
     with pytest.raises((RuntimeError, IndexError)):
         F.ctc_loss(genesis.zeros(4, 1, 3), genesis.tensor(targets), steps, lengths)
+
+
+def test_a_trace_reads_lengths_and_targets_of_its_call():
+    def loss(x, targets, steps, lengths):
+        return F.ctc_loss(x, targets, steps, lengths, reduction="sum")
+
+    x = genesis.tensor(rng.standard_normal((5, 2, 4))).log_softmax(-1)
+    made = [genesis.tensor(t) for t in ([[1, 2], [3, 1]], [5, 4], [2, 1])]
+    graph = jit.trace(loss, x, *made)
+    for targets, steps, lengths in (([[2, 2], [1, 3]], [4, 0], [1, 0]), ([[3, 1], [1, 1]], [5, 5], [2, 2])):
+        now = [genesis.tensor(t) for t in (targets, steps, lengths)]
+        assert graph.replay(x, *now).item() == loss(x, *now).item()
+    with pytest.raises(RuntimeError, match="input_lengths must be from 0 to 5, got \\[6, 1\\]"):
+        graph.replay(x, made[0], genesis.tensor([6, 1]), made[2])
+
+
+def test_no_step_says_nothing_and_nothing_else():
+    x = genesis.zeros(3, 2, 4, dtype=genesis.float64).log_softmax(-1).requires_grad_()
+    losses = F.ctc_loss(x, genesis.tensor([[1], [1]]), [0, 0], [0, 1], reduction="none")
+    assert losses.tolist() == [0.0, math.inf]
+
+
+def test_an_infinite_loss_has_no_gradient_that_is_a_number():
+    x = genesis.zeros(2, 2, 3, dtype=genesis.float64).log_softmax(-1).requires_grad_()
+    losses = F.ctc_loss(x, genesis.tensor([[1, 1], [1, 2]]), [2, 2], [2, 2], reduction="none")
+    losses.sum().backward()
+    assert losses[0] == math.inf and losses[1].isfinite()
+    assert x.grad[:, 0].isnan().any() and x.grad[:, 1].isfinite().all()

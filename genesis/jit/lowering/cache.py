@@ -44,7 +44,7 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     if not loops.available() or objects.folder() is None or device_of(graph.program) is not None:
         graph = optimized(graph)
         return graph, step_of(graph.program)
-    how = _multiplied(graph.program)
+    how = multiplied(graph.program)
     name = objects.name_of("step", graph.program.digest, version(), how, *native.target(), suffix=objects.STEP)
     kept = _load(name, graph)
     if kept is not None:
@@ -56,7 +56,7 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     return after, step
 
 
-def _multiplied(program: Program) -> str:
+def multiplied(program: Program) -> str:
     """In which way products of bfloat16 numbers are computed; empty where there are none."""
     short = any([v.spec.dtype == BF16 for call in program.calls for v in call.inputs])
     return "" if not short else "in pairs" if pairs.available(loops.width() // 4) else "in float32"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 
@@ -24,7 +25,12 @@ def _fits(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
     )
 
 
-@attach("ctc_loss", np.ndarray, when=_fits)
+def _infer(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, reduction: str, *_: Any) -> Any:  # fmt: skip
+    out = Spec(log_probs.shape[1:2] if reduction == "none" else (), log_probs.dtype)
+    return out, (Spec(log_probs.shape, log_probs.dtype),)
+
+
+@attach("ctc_loss", np.ndarray, when=_fits, infer=_infer)
 def ctc_loss(
     log_probs: Any,
     targets: Any,
@@ -34,18 +40,17 @@ def ctc_loss(
     reduction: str,
     zero_infinity: bool,
 ) -> Any:
-    """The kernel of `genesis.nn.functional.ctc_loss`; what it does not take, the composition computes or refuses."""
+    """The kernel of `genesis.nn.functional.ctc_loss`: losses, and the gradient of their sum."""
     sequences = _Sequences(log_probs, targets, input_lengths, target_lengths, blank)
     forward = sequences.forward()
     total = sequences.ends(forward)
-    if not zero_infinity and not np.isfinite(total).all():
-        raise ValueError("a target that does not fit")
     fits = np.isfinite(total)
-    shares = np.where(fits, 1.0, 0.0)
+    shares = np.where(fits, 1.0, 0.0 if zero_infinity else np.nan)
     if reduction == "mean":
         shares /= np.maximum(sequences.lengths, 1) * len(total)
-    losses = -np.where(fits, total, 0.0) * shares
-    gradient = sequences.gradient(forward, np.where(fits, total, 0.0), shares).astype(log_probs.dtype)
+    found = np.where(fits, total, 0.0)
+    gradient = sequences.gradient(forward, found, shares).astype(log_probs.dtype)
+    losses = np.where(fits | zero_infinity, -found * shares, np.inf)
     loss = losses if reduction == "none" else losses.sum()
     return np.asarray(loss, log_probs.dtype), (gradient,)
 
@@ -61,27 +66,20 @@ class _Sequences:
     def __init__(self, log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int) -> None:
         self.shape = steps, batch, classes = log_probs.shape
         self.inputs, self.lengths = (np.asarray(n).reshape(-1) for n in (inputs, lengths))
-        if self.inputs.dtype.kind not in "iu" or self.lengths.dtype.kind not in "iu":
-            raise TypeError("lengths")
         longest = int(self.lengths.max())
         inside = np.arange(longest) < self.lengths[:, None]
-        if targets.ndim == 1:
-            padded = np.zeros((batch, longest), np.int64)
-            padded[inside] = targets
-        else:
-            padded = targets[:, :longest].astype(np.int64)
-        read = padded[inside]
+        padded = np.zeros((batch, longest), np.int64)
+        padded[inside] = targets if targets.ndim == 1 else targets[:, :longest][inside]
         if (
-            len(self.inputs) != batch
-            or (self.inputs < 1).any()
-            or (self.inputs > steps).any()
-            or (self.lengths < 0).any()
+            not {self.inputs.dtype.kind, self.lengths.dtype.kind} <= {"i", "u"}
+            or (targets.ndim == 1 and len(targets) != self.lengths.sum())
+            or len(self.inputs) != batch
+            or not (self.inputs.min() >= 0 and self.inputs.max() <= steps and self.lengths.min() >= 0)
+            or not (padded.min(initial=0) >= 0 and padded.max(initial=0) < classes)
         ):
-            raise ValueError("lengths")
-        if padded.shape != (batch, longest) or (read < 0).any() or (read >= classes).any():
-            raise ValueError("targets")
+            raise ValueError("the composition says what is wrong")
         self.path = np.full((batch, 2 * longest + 1), blank)
-        self.path[:, 1::2] = np.where(inside, padded, blank)
+        self.path[:, 1::2][inside] = padded[inside]
         self.scores = np.take_along_axis(log_probs, self.path[None], 2).astype(F64)
         # a target may follow another one without a blank between them, if it is another one
         self.skips = np.zeros(self.path.shape, bool)
@@ -92,7 +90,7 @@ class _Sequences:
         self.last[rows, np.maximum(2 * self.lengths - 1, 0)] = True
 
     def forward(self) -> Any:
-        """The logarithm of the probability to be at each place of the path after each step."""
+        """The logarithm of the probability to be at each point of the path after each step."""
         out = np.full(self.scores.shape, IMPOSSIBLE)
         out[0, :, :2] = self.scores[0, :, :2]
         for t in range(1, len(out)):
@@ -104,13 +102,15 @@ class _Sequences:
         return out
 
     def ends(self, forward: Any) -> Any:
-        """Of each sequence, to be at one of its last two places at its end."""
-        at = forward[self.inputs - 1, np.arange(len(self.inputs))]
-        return np.logaddexp.reduce(np.where(self.last, at, IMPOSSIBLE), 1)
+        """Of each sequence, to be at one of its last two points at its end."""
+        at = forward[np.maximum(self.inputs - 1, 0), np.arange(len(self.inputs))]
+        total = np.logaddexp.reduce(np.where(self.last, at, IMPOSSIBLE), 1)
+        nothing = np.where(self.lengths == 0, 0.0, IMPOSSIBLE)  # is read in no step
+        return np.where(self.inputs == 0, nothing, total)
 
     def gradient(self, forward: Any, total: Any, shares: Any) -> Any:
         """Minus the probability to read each class at each step, given the target."""
-        behind = np.where(self.last, 0.0, IMPOSSIBLE)  # of all that comes after a step, from each place
+        behind = np.where(self.last, 0.0, IMPOSSIBLE)  # of all that comes after a step, from each point
         seen = np.zeros(self.scores.shape)
         state = np.full(self.path.shape, IMPOSSIBLE)
         for t in range(len(forward) - 1, -1, -1):

@@ -10,7 +10,7 @@ from native_runs import Runs, by_calls, given_to, traced
 
 import genesis
 from genesis import jit
-from genesis.jit.lowering import halves, pairs
+from genesis.jit.lowering import cache, pairs
 from genesis.jit.lowering.cache import lowered
 from genesis.jit.lowering.code import module
 from genesis.jit.lowering.products import BF16
@@ -192,9 +192,9 @@ def test_a_kept_step_belongs_to_a_way(monkeypatch):
     ways = set()
     for pays in (False, True):
         monkeypatch.setattr(pairs, "available", lambda lanes, pays=pays: pays)
-        ways.add(halves.multiplied(program))
+        ways.add(cache.multiplied(program))
     assert ways == {"in pairs", "in float32"}
-    assert halves.multiplied(jit.trace(lambda a, b: a.float() @ b.float(), a.float(), b.float()).program) == ""
+    assert cache.multiplied(jit.trace(lambda a, b: a.float() @ b.float(), a.float(), b.float()).program) == ""
 
 
 PRODUCTS = {
