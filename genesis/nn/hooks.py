@@ -81,11 +81,22 @@ def add(
     return handle
 
 
+class _OnEveryModule(RemovableHandle):
+    """With the last hook goes what every call of a module looks at."""
+
+    __slots__ = ()
+
+    def remove(self) -> None:
+        super().remove()
+        if EVERY_MODULE and not any([getattr(EVERY_MODULE[0], kind) for kind in KINDS.values()]):
+            EVERY_MODULE.clear()
+
+
 def _every(kind: str) -> Callable[..., RemovableHandle]:
     def register(hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
         if not EVERY_MODULE:
             EVERY_MODULE.append(ModuleHooks())
-        return add(getattr(EVERY_MODULE[0], kind), hook, False, with_kwargs, always_call)
+        return _OnEveryModule(getattr(EVERY_MODULE[0], kind), (hook, with_kwargs, always_call))
 
     register.__name__ = f"register_module_{kind}_hook"
     register.__doc__ = f"Register a {kind.replace('_', '-')} hook on every module; it runs before the module's own."

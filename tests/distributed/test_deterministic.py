@@ -17,6 +17,7 @@ from genesis import nn
 from genesis.data import DataLoader, DistributedSampler, TensorDataset
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.trees import tree_sum
+from genesis.nn.hooks import EVERY_MODULE, register_module_forward_pre_hook
 from genesis.nn.parallel import DistributedDataParallel
 from genesis.nn.parallel.shard_tensors import Leaves
 
@@ -217,6 +218,21 @@ def test_shards_together_give_the_bits_of_shards_alone(alone, kind, rows):
         assert (out[i::4] == one).all() and (of_input[i::4] == g).all()
     for got, *parts in zip(together, *[grads for _, grads in each], strict=True):
         assert (got == tree_sum(parts)).all()
+
+
+def test_shards_have_rows_as_ranks_have_them(alone):
+    """In one piece: a product of rows that lie apart may add in another order."""
+    seen = []
+    handle = register_module_forward_pre_hook(lambda m, args: seen.append(args[0]))
+    try:
+        x = genesis.randn(8, 128)
+        model = several("sequences")
+        out = DistributedDataParallel(model, shards=4)(x)
+        for i in range(4):
+            assert (out[i::4] == model(x[i::4].clone())).all()
+    finally:
+        handle.remove()
+    assert len(seen) > 5 and all(x.is_contiguous() for x in seen[1:]) and not EVERY_MODULE
 
 
 def test_gradients_of_gradients_of_layers_that_take_all_rows(alone):

@@ -101,7 +101,7 @@ class _Forward:
 
 def _rows(x: Any, rows: int, i: int, count: int) -> Any:
     """The rows of one shard, of a tensor that has those of the batch."""
-    return x[i::count] if isinstance(x, Tensor) and x.ndim and x.shape[0] == rows and count > 1 else x
+    return x[i::count].contiguous() if isinstance(x, Tensor) and x.ndim and x.shape[0] == rows and count > 1 else x
 
 
 def _joined(parts: Sequence[Any], rows: int) -> Any:
