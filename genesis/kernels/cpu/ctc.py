@@ -48,9 +48,9 @@ def ctc_loss(
     shares = np.where(fits, 1.0, 0.0 if zero_infinity else np.nan)
     if reduction == "mean":
         shares /= np.maximum(sequences.lengths, 1) * len(total)
-    found = np.where(fits, total, 0.0)
-    gradient = sequences.gradient(forward, found, shares).astype(log_probs.dtype)
-    losses = np.where(fits | zero_infinity, -found * shares, np.inf)
+    finite = np.where(fits, total, 0.0)
+    gradient = sequences.gradient(forward, finite, shares).astype(log_probs.dtype)
+    losses = np.where(fits | zero_infinity, -finite * shares, np.inf)
     loss = losses if reduction == "none" else losses.sum()
     return np.asarray(loss, log_probs.dtype), (gradient,)
 
