@@ -69,6 +69,7 @@ class Memory(ABC):
 
     type: str  # of the devices: what stands before the colon in "cuda:0"
     arrays: Any  # the class of their arrays
+    between_ranks: Any = None  # what moves arrays between processes, see `genesis.distributed.devices`
 
     # ---- required
 

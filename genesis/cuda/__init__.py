@@ -27,6 +27,7 @@ from genesis.cuda.kernels import fused as _fused  # these attach themselves to t
 from genesis.cuda.kernels import losses as _losses
 from genesis.cuda.kernels import norms as _norms
 from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.libraries import nccl as _nccl
 from genesis.cuda.pools import *
 from genesis.cuda.queues import *
 from genesis.cuda.runtime import connection as _connection
@@ -44,7 +45,7 @@ def _step_of(program: object, device: object) -> object:
 
 
 MEMORY.choose, MEMORY.write, MEMORY.draw = _choose.kernel_of, _choose.written, _draws.drawn
-MEMORY.exchange, MEMORY.steps = _dlpack, _step_of
+MEMORY.exchange, MEMORY.steps, MEMORY.between_ranks = _dlpack, _step_of, _nccl
 _register(MEMORY)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
 from genesis.core.graph.switches import TRANSFERS
+from genesis.distributed import devices
 from genesis.distributed.calls import Work, note
 from genesis.distributed.engine import Host, Request
 from genesis.distributed.groups import ProcessGroup, check_rank, group_of, rank_in
@@ -59,23 +60,33 @@ def run(
     finish: Callable[[], None] | None,
     async_op: bool,
     result: Sequence[Any] = (),
+    early: bool = True,
 ) -> Work | None:
-    """One collective call: agreed on, then done (None), or on its way (a `Work`)."""
+    """One collective call: agreed on, then done (None), or on its way (a `Work`).
+
+    Args:
+        early: whether a small transfer may be on its way while that is found out
+    """
     calls = members.calls
     call, agreement = calls.begin(name, looks)
     if async_op:
         return Work(calls, call, agreement, start(), finish, result)
     shape, dtype = looks[:2]
-    small = shape is not None and math.prod(shape) * dtype.itemsize <= _SMALL
+    small = early and shape is not None and math.prod(shape) * dtype.itemsize <= _SMALL
     begun = time.perf_counter_ns() if TRANSFERS else 0
-    early = start() if small else None  # on its way together with the agreement
+    begun_already = start() if small else None
     calls.meet(call, agreement)
-    calls.wait(call, start() if early is None else early)
+    calls.wait(call, start() if begun_already is None else begun_already)
     if begun:
         note("communication", call, begun)
     if finish is not None:
         finish()
     return None
+
+
+def looks_of(tensor: Any) -> tuple[Any, Any]:
+    """What ranks have to agree about, of a tensor."""
+    return tensor._array.shape, tensor._array.dtype
 
 
 # ---- combined
@@ -101,6 +112,12 @@ def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, asyn
     >>> dist.destroy_process_group()
     """
     members, how = group_of("all_reduce", group), op_named("all_reduce", op)
+    there = devices.engine_of(members, tensor, op=how)
+    if there is not None:
+        told = devices.combined("all_reduce", there, tensor, tensor, how, lambda out, x, by: there.all_reduce(x, by))
+        return run(
+            "all_reduce", members, (*looks_of(tensor), how), told.start, told.finish, async_op, (tensor,), early=False
+        )
     memory = Memory("all_reduce", tensor, writes=True)
     host, engine = memory.host, members.engine
     by, there, back = wire("all_reduce", host.dtype, how)
@@ -128,7 +145,20 @@ def reduce(
     """
     members, how = group_of("reduce", group), op_named("reduce", op)
     root = root_of("reduce", members, dst, group_dst, "dst")
-    engine = members.engine
+    engine, there = members.engine, devices.engine_of(members, tensor, op=how)
+    if there is not None:
+        told = devices.combined("reduce", there, tensor, tensor, how, lambda out, x, by: there.reduce(x, by, root),
+                                here=engine.rank == root)  # fmt: skip
+        return run(
+            "reduce",
+            members,
+            (*looks_of(tensor), how, f"to {root}"),
+            told.start,
+            told.finish,
+            async_op,
+            (tensor,),
+            early=False,
+        )
     memory = Memory("reduce", tensor, writes=engine.rank == root)
     by, there, back = wire("reduce", memory.host.dtype, how)
     sent = there(memory.host)
@@ -155,6 +185,11 @@ def reduce_scatter_tensor(
     """
     name = "reduce_scatter_tensor"
     members, how = group_of(name, group), op_named(name, op)
+    there = devices.engine_of(members, output, input, op=how)
+    if there is not None:
+        _blocks(name, output, input, members.engine.size, "output", "input")
+        told = devices.combined(name, there, output, input, how, there.reduce_scatter)
+        return run(name, members, (*looks_of(output), how), told.start, told.finish, async_op, (output,), early=False)
     out, source = Memory(name, output, writes=True), Memory(name, input)
     _blocks(name, output, input, members.engine.size, "output", "input")
     return _reduce_scatter(name, members, how, out, source.host, async_op)
@@ -199,6 +234,20 @@ def broadcast(
     """
     members = group_of("broadcast", group)
     root, engine = root_of("broadcast", members, src, group_src, "src"), members.engine
+    there = devices.engine_of(members, tensor)
+    if there is not None:
+        here = engine.rank != root
+        told = devices.moved("broadcast", tensor, tensor, lambda out, x: there.broadcast(x, root), here=here)
+        return run(
+            "broadcast",
+            members,
+            (*looks_of(tensor), f"from {root}"),
+            told.start,
+            told.finish,
+            async_op,
+            (tensor,),
+            early=False,
+        )
     memory = Memory("broadcast", tensor, writes=engine.rank != root)
     host = memory.host
     finish = None if engine.rank == root else lambda: memory.write(host)
@@ -220,6 +269,13 @@ def all_gather_into_tensor(
     """
     name = "all_gather_into_tensor"
     members = group_of(name, group)
+    there = devices.engine_of(members, output_tensor, input_tensor)
+    if there is not None:
+        _blocks(name, input_tensor, output_tensor, members.engine.size, "input_tensor", "output_tensor")
+        told = devices.moved(name, output_tensor, input_tensor, there.all_gather)
+        return run(
+            name, members, looks_of(input_tensor), told.start, told.finish, async_op, (output_tensor,), early=False
+        )
     out, source = Memory(name, output_tensor, writes=True), Memory(name, input_tensor)
     _blocks(name, input_tensor, output_tensor, members.engine.size, "input_tensor", "output_tensor")
     into = np.empty(out.host.shape, out.host.dtype) if out.copied else out.host

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from genesis.base.device import MEMORIES
 from genesis.base.errors import ArgumentError, ArgumentValueError, DistributedError, UnsupportedError, message
 from genesis.distributed import arrivals
 from genesis.distributed.calls import OPEN, Calls
@@ -38,6 +39,7 @@ class ProcessGroup:
         self.engine, self.ranks, self.group_name = engine, ranks, name
         self.calls = Calls(engine, ranks, timeout.total_seconds())
         self.key = f"group {next(_numbers)}"  # what a graph calls it
+        self.devices: dict[Any, Any] = {}  # what moves memory of a device between its ranks, see `devices`
         KEYED[self.key] = self
 
     def rank(self) -> int:
@@ -90,7 +92,8 @@ def init_process_group(
     and in which every call works; so one file serves a laptop and a cluster.
 
     Args:
-        backend: ``"mpi"``; ``"gloo"`` means it, too, as there is one engine for the memory of CPUs
+        backend: ``"mpi"``; ``"gloo"`` means it, too, as there is one engine for the memory of CPUs; so does ``"nccl"``, where
+            that is: tensors on GPUs go through it by themselves
         init_method: ``"tcp://host:port"``, an address of the machine of rank 0, for processes that no launcher of MPI
             started; without it that of ``MASTER_ADDR`` and ``MASTER_PORT``. They need MPICH
         timeout: after which a call that waits for other ranks is an error that says what they do; 30 minutes
@@ -129,7 +132,8 @@ def init_process_group(
 
 def _check_backend(name: str, backend: str | None) -> None:
     kinds = [part.rpartition(":")[2] for part in str(backend or "mpi").lower().split(",")]
-    if not any([kind in ("mpi", "gloo", "alone") for kind in kinds]):
+    known = ("mpi", "gloo", "alone", *(["nccl"] if is_nccl_available() else []))
+    if not any([kind in known for kind in kinds]):
         raise UnsupportedError(message(name, f"there is no backend {backend!r} here", hint="'mpi', or None"))
 
 
@@ -174,8 +178,9 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether NCCL is here: it is not, there is no GPU code."""
-    return False
+    """Whether NCCL is here, and a GPU: tensors on GPUs go through it, and ranks agree about that by MPI."""
+    memory = MEMORIES.get("cuda")
+    return memory is not None and memory.between_ranks.available()
 
 
 def is_torchelastic_launched() -> bool:
@@ -189,7 +194,7 @@ def is_backend_available(backend: str) -> bool:
     >>> is_backend_available("nccl")
     False
     """
-    return backend.lower() == "mpi" and is_mpi_available()
+    return {"mpi": is_mpi_available, "nccl": is_nccl_available}.get(backend.lower(), is_gloo_available)()
 
 
 def is_initialized() -> bool:
@@ -345,6 +350,10 @@ def _close(members: ProcessGroup) -> None:
     for watcher in _watchers:
         watcher.settle()
     members.calls.broken = message("destroy_process_group", f"{members!r} has ended", hint="new_group(ranks)")
+    for device in members.devices.values():
+        if device is not None:
+            device.close()
+    members.devices.clear()
     members.engine.close()
 
 

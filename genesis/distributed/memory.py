@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.arrays.protocol import bottom
-from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, DeviceError, GraphError, UnsupportedError, message
 from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode
@@ -21,7 +21,7 @@ _FUNCTIONAL = "genesis.distributed.nn.functional has collectives that are record
 
 
 class Memory:
-    """The contiguous memory of a tensor, or a contiguous copy of it.
+    """The contiguous memory of a tensor, or a contiguous copy of it on the host.
 
     Args:
         name: of the collective, for errors
@@ -37,20 +37,19 @@ class Memory:
     def __init__(self, name: str, tensor: Any, writes: bool = False) -> None:
         if not isinstance(tensor, Tensor):
             raise ArgumentError(message(name, f"expected a tensor, got {type(tensor).__name__}"))
+        check_memory(name, tensor, writes)
         array = tensor._array
-        if array.__class__ is not np.ndarray or (ACTIVE and tracer.get() is not None):
-            raise _no_memory(name, tensor)
-        if writes:
-            _check_written(name, tensor)
-            array = tensor._array
         self.name, self.tensor = name, tensor
+        if isinstance(array, DeviceArray):
+            self.copied, self.host = True, memory_of(array).to_host(array)
+            return
         self.copied = not array.flags.c_contiguous
         self.host = np.ascontiguousarray(array).reshape(array.shape) if self.copied else array
 
     def write(self, values: Any) -> None:
         """Put these elements into the tensor, unless they are its memory, and count the write."""
         if values is not self.tensor._array:
-            np.copyto(self.tensor._array, values.reshape(self.tensor._array.shape))
+            _put(self.tensor._array, values)
         bump(self.tensor, self.name)
 
 
@@ -65,9 +64,27 @@ def spread(flat: Any, tensors: Sequence[Tensor], name: str = "broadcast") -> Non
     begin = 0
     for each in tensors:
         count = each.numel()
-        np.copyto(each._array, flat[begin : begin + count].reshape(each._array.shape))
+        _put(each._array, flat[begin : begin + count])
         bump(each, name)
         begin += count
+
+
+def _put(target: Any, values: Any) -> None:
+    """Write elements of the host into an array, which may be on a device."""
+    if isinstance(target, DeviceArray):
+        memory = memory_of(target)
+        memory.assign(target, memory.from_host(values.reshape(target.shape), target.device))
+    else:
+        np.copyto(target, values.reshape(target.shape))
+
+
+def check_memory(name: str, tensor: Tensor, writes: bool) -> None:
+    """Refuse a tensor that is no memory of this machine, or that cannot be written to."""
+    usual = tensor._array.__class__ is np.ndarray or isinstance(tensor._array, DeviceArray)
+    if not usual or (ACTIVE and tracer.get() is not None):
+        raise _no_memory(name, tensor)
+    if writes:
+        _check_written(name, tensor)
 
 
 def _check_written(name: str, tensor: Tensor) -> None:
@@ -76,7 +93,7 @@ def _check_written(name: str, tensor: Tensor) -> None:
         raise GraphError(message(name, text, [("tensor", tensor._spec())], _FUNCTIONAL))
     if tensor._counter is SHARED:
         tensor._own_memory()
-    if not tensor._array.flags.writeable:
+    if tensor._array.__class__ is np.ndarray and not tensor._array.flags.writeable:
         text = "the memory cannot be written to: it is read-only, or an expanded tensor"
         raise GraphError(message(name, text, [("tensor", tensor._spec())], "clone() it first"))
 
@@ -88,8 +105,4 @@ def _no_memory(name: str, tensor: Tensor) -> Exception:
     if tensor._array is not bottom(tensor._array):
         text = "writes to memory, and inside of vmap or jvp a tensor is more than that"
         return UnsupportedError(message(name, text, lines, "call it outside of the transform"))
-    if isinstance(tensor._array, Spec):
-        return DeviceError(message(name, "a tensor on the meta device has no elements", lines, "device='cpu'"))
-    return DeviceError(
-        message(name, f"the tensor is on {tensor.device}, ranks share memory of the CPU", lines, "x.cpu()")
-    )
+    return DeviceError(message(name, "a tensor on the meta device has no elements", lines, "device='cpu'"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import functools
 import itertools
 
 import numpy as np
@@ -368,3 +369,100 @@ class CudnnGraph:
         extra = tuple([n - m for n, m in zip(out.dim[2:], least, strict=True)]) if back else (0,) * len(least)
         bias = x["b"].reshape(-1) if "b" in x else None
         return REGISTRY["convolution"].meaning(given, x["w"], bias, *rules, back, extra, groups)
+
+
+# ---- NCCL
+
+
+class UniqueId:
+    """What the ranks of a communicator have in common."""
+
+    def __init__(self, content=bytes(128)):
+        self.content = content
+
+    def __bytes__(self):
+        return self.content
+
+    @classmethod
+    def from_buffer(cls, content):
+        demand(len(content) == 128, "a unique id")
+        return cls(bytes(content))
+
+
+class Nccl:
+    """NCCL, as ``nccl.bindings.nccl`` has it. What ranks have is compared and combined where a call is made: the stream's
+    earlier work is done then, which the real library does not wait for.
+
+    Args:
+        exchange: gives everybody's bytes for those of this rank
+    """
+
+    UniqueId = UniqueId
+    KINDS = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16")
+    OPS = (np.add, np.multiply, np.maximum, np.minimum)
+
+    def __init__(self, driver, exchange):
+        self.work, self.exchange = Work(driver), exchange
+        self.ranks, self.done = {}, []
+
+    def get_unique_id(self):
+        return UniqueId(bytes(range(128)))
+
+    def comm_init_rank(self, size, unique, rank):
+        demand(set(self.exchange(bytes(unique))) == {bytes(range(128))} and 0 <= rank < size, "ranks of one id")
+        self.ranks[7] = rank, size
+        return 7
+
+    def comm_destroy(self, comm):
+        del self.ranks[comm]
+
+    def _run(self, name, send, recv, count, received, kind, comm, stream, combine, options=()):
+        rank, size = self.ranks[comm]
+        dtype, got = np.dtype(self.KINDS[kind]), []
+        demand(send % 16 == 0 and recv % 16 == 0 and count > 0, "addresses")
+        read = send, count * dtype.itemsize, False
+        self.work.submit(stream, [read], lambda spaces: got.append(spaces.array(send, dtype, count).copy()))
+        self.work.driver.stream_synchronize(stream)
+        every = self.exchange(repr((name, count, kind, options)).encode())
+        demand(len({*every}) == 1 and len(every) == size, f"ranks call different things: {every}")
+        given = [np.frombuffer(each, dtype) for each in self.exchange(got[0].tobytes())]
+        out = combine(given, rank)
+        if out is not None:
+            demand(len(out) == received, "a count")
+
+            def write(spaces):
+                spaces.array(recv, dtype, received)[...] = out
+
+            self.work.submit(stream, [(recv, received * dtype.itemsize, True)], write)
+        self.done.append((name, self.KINDS[kind], count))
+
+    def all_reduce(self, sendbuff, recvbuff, count, datatype, op, comm, stream):
+        self._run("all_reduce", sendbuff, recvbuff, count, count, datatype, comm, stream,
+                  lambda given, rank: functools.reduce(self.OPS[op], given), (op,))  # fmt: skip
+
+    def reduce(self, sendbuff, recvbuff, count, datatype, op, root, comm, stream):
+        self._run("reduce", sendbuff, recvbuff, count, count, datatype, comm, stream,
+                  lambda given, rank: functools.reduce(self.OPS[op], given) if rank == root else None, (op, root))  # fmt: skip
+
+    def reduce_scatter(self, sendbuff, recvbuff, recvcount, datatype, op, comm, stream):
+        size = self.ranks[comm][1]
+        self._run("reduce_scatter", sendbuff, recvbuff, recvcount * size, recvcount, datatype, comm, stream,
+                  lambda given, rank: functools.reduce(self.OPS[op], given).reshape(size, -1)[rank], (op,))  # fmt: skip
+
+    def broadcast(self, sendbuff, recvbuff, count, datatype, root, comm, stream):
+        self._run(
+            "broadcast",
+            sendbuff,
+            recvbuff,
+            count,
+            count,
+            datatype,
+            comm,
+            stream,
+            lambda given, rank: given[root],
+            (root,),
+        )
+
+    def all_gather(self, sendbuff, recvbuff, sendcount, datatype, comm, stream):
+        self._run("all_gather", sendbuff, recvbuff, sendcount, sendcount * self.ranks[comm][1], datatype, comm, stream,
+                  lambda given, rank: np.concatenate(given))  # fmt: skip

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 
 import numpy as np
 import pytest
 from kernels_of import emulated, same
-from library_stand_ins import DTYPES, CublasLt, Cudnn
+from library_stand_ins import DTYPES, CublasLt, Cudnn, Nccl
 
 import genesis
-from genesis.cuda.libraries import cublaslt, loading
+from genesis.cuda.libraries import cublaslt, loading, nccl
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.nn import functional as F
@@ -271,6 +272,25 @@ def test_the_real_package_takes_the_graphs_that_are_described():
     y.set_output(True).set_uid(4).set_data_type(half).set_dim([2, 16, 5, 9]).set_stride([720, 45, 9, 1])
     graph.conv_dgrad(loss=y, filter=w, **rules)
     graph.conv_wgrad(image=x, loss=y, **rules)
+
+
+# ---- NCCL; `tests/distributed` has what ranks do with it
+
+
+def test_names_and_numbers_are_those_of_nccl():
+    try:
+        real = importlib.import_module("nccl.bindings.nccl")
+    except ImportError as error:
+        pytest.skip(f"nccl4py is not installed: {error}")
+    named = {"bool": "Uint8"}
+    assert {k: int(real.DataType[named.get(k, k.capitalize())]) for k in nccl.KINDS} == nccl.KINDS
+    short = {"product": "Prod"}
+    assert {op: int(real.RedOp[short.get(op, op.capitalize())]) for op in nccl.OPS} == nccl.OPS
+    assert len(bytes(real.UniqueId())) == nccl.UNIQUE
+    assert bytes(real.UniqueId.from_buffer(bytearray(range(128)))) == bytes(range(128))
+    for name in ("all_reduce", "reduce", "reduce_scatter", "broadcast", "all_gather", "comm_init_rank", "comm_destroy"):
+        said = getattr(real, name).__doc__.split("(", 1)[1].split(")")[0]
+        assert len(said.split(",")) == len(inspect.signature(getattr(Nccl, name)).parameters) - 1, name
 
 
 # ---- cuBLASLt's package

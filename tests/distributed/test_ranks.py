@@ -145,3 +145,7 @@ def test_sharded_modules_in_other_forms(ranks):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_data_parallel_training(ranks):
     passes(ranks, "data_parallel.py")
+
+
+def test_tensors_on_gpus():
+    passes(2, "on_devices.py")
