@@ -7,7 +7,7 @@
            another order), `sums` (elements written and added where indices say), `sorts`
 `norms`    of rows, by the rules of the compiler; `losses`: cross entropy; `columns`: sums of columns
 `attention` by tiles, forward and backward; its code is in `attention_code`
-`convolution` as products that are never in memory; `scans`: running reductions
+`convolution` as products that are never in memory; `scans`: running reductions; `taps`: pooling and interpolation
 `wanted`   whether kernels are wanted at all
 `views`    the same memory, seen in another way
 `host`     the way over the CPU, for ops without a kernel

@@ -19,8 +19,8 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 HOST = {
     "products of more than matrices, until there are kernels of them": "einsum_terms",
     "how many elements there are is in the elements": "mask_places bincount histc unique unique_consecutive",
-    "elements named by elements": "max_places searchsorted",
-    "elements that only move": "mix fold_columns unfold_columns without_gradient",
+    "elements named by elements": "searchsorted",
+    "elements that only move": "without_gradient",
     "factors of matrices": "cholesky_factor cofactors eigenvectors hermitian_eigenvectors ldl_factors ldl_system linalg_det "
     "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
     "solve_system triangular_system",

@@ -106,8 +106,8 @@ class Planned:
 
 
 @contextmanager
-def taking(source: Source) -> Iterator[None]:
-    """Inside, this thread's arrays have their memory from a source."""
+def taking(source: Source | None) -> Iterator[None]:
+    """Inside, this thread's arrays have their memory from a source; None: from the allocator, whatever is written down."""
     before, _thread.source = _thread.source, source
     try:
         yield

@@ -43,15 +43,19 @@ def table(rule: Rule) -> Table:
     return np.asarray(positions, np.int64), weights
 
 
+def taps(rule: Rule, back: bool = False) -> Table:
+    """The places and weights of a rule, or with ``back`` of the transpose."""
+    positions, weights = table(rule)
+    return _transposed(positions, weights, rule[1]) if back else (positions, weights)
+
+
 @functools.lru_cache(maxsize=512)
 def steps(rule: Rule, back: bool = False) -> tuple[tuple[Any, Any, Any], ...]:
     """What to add to what: ``y[to] += weight * x[source]``, with slices where these will do; ``weight`` None is 1.
 
     With ``back`` it is the transpose. A step names no element of y twice; the first names all that have any.
     """
-    positions, weights = table(rule)
-    if back:
-        positions, weights = _transposed(positions, weights, rule[1])
+    positions, weights = taps(rule, back)
     result = []
     for t in range(positions.shape[1]):
         to = np.flatnonzero(positions[:, t] >= 0)
