@@ -17,7 +17,6 @@ from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 
 HOST = {
-    "products of more than matrices, until there are kernels of them": "einsum_terms",
     "how many elements there are is in the elements": "mask_places bincount histc unique unique_consecutive",
     "elements named by elements": "searchsorted",
     "elements that only move": "without_gradient",

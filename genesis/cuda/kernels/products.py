@@ -1,7 +1,8 @@
 """Products of matrices: by cuBLASLt where it is installed, else by a kernel of tiles.
 
 One program makes a tile of the result, going through the inner dimension in steps; sums are in float32, also of 16-bit
-numbers, which the tensor cores multiply. float32 is multiplied in float32. Batches are the second dimension of the grid.
+numbers, which the tensor cores multiply. float32 is multiplied in float32, float64 and integers without such
+instructions in their own. Batches are the second dimension of the grid.
 
 ``bias`` is added, and the result is rounded, before it is stored.
 """
@@ -14,19 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.cuda.libraries import cublaslt
-from genesis.cuda.libraries.loading import library
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
 
 OPS = ("matmul", "matmul_tn", "linear")
 Grid = tuple[int, int, int]
+INT64 = np.dtype(np.int64)
 
 _SOURCE = """
 import triton
@@ -43,18 +45,20 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
     k = tl.arange(0, {k})
     left = a + z * az + m[:, None] * {am} + k[None, :] * {ak}
     right = b + z * bz + k[:, None] * {bk} + n[None, :] * {bn}
-    total = tl.zeros([{m}, {n}], tl.float32)
+    total = tl.zeros([{m}, {n}], tl.{wide})
     for done in range(0, K, {k}):
         x = tl.load(left, mask=(m[:, None] < M) & (k[None, :] < K - done), other=0.0)
         y = tl.load(right, mask=(k[:, None] < K - done) & (n[None, :] < N), other=0.0)
-        total = tl.dot(x, y, total, input_precision="ieee")
+        {multiplied}
         left += {k} * {ak}
         right += {k} * {bk}
     {added}
     out = c + z * M * N + m[:, None] * N + n[None, :]
     tl.store(out, total.to({kind}), mask=(m[:, None] < M) & (n[None, :] < N))
 """
-_ADDED = "total += tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)[None, :]"
+_ADDED = "total += tl.load(bias + n, mask=n < N, other=0.0).to(tl.{wide})[None, :]"
+_DOT = 'total = tl.dot(x, y, total, input_precision="ieee")'
+_SUM = "total += tl.sum(x[:, :, None].to(tl.{wide}) * y[None, :, :].to(tl.{wide}), 1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,16 @@ class Tile:
 
 def tile_of(m: int, n: int, dtype: Any) -> Tile:
     """By rule: large ones where there are enough for all processors."""
+    if wide_of(dtype) != F32:
+        return Tile(16, 16, 16, 4)
     if dtype in HALVES:
         return Tile(128, 128, 64, 8) if m * n >= 1 << 20 else Tile(64, 64, 64, 4)
     return Tile(64, 64, 16, 8) if min(m, n) >= 64 else Tile(32, 32, 16, 4)
+
+
+def wide_of(dtype: Any) -> Any:
+    """What is summed in; only float32 by instructions for products."""
+    return F32 if dtype in HALVES or dtype == F32 else F64 if dtype == F64 else INT64
 
 
 class Product(Launched):
@@ -81,7 +92,10 @@ class Product(Launched):
         self.dtype, self.tile, self.biased = dtype, tile, biased
         kind = pointer_to(dtype)
         steps = {name: "1" if one else name for name, one in zip(("am", "ak", "bk", "bn"), unit, strict=True)}
-        names = {"kind": "c.dtype.element_ty", "added": _ADDED if biased else ""}
+        wide = wide_of(dtype)
+        multiplied = _DOT if wide == F32 else _SUM.format(wide=wide.name)
+        added = _ADDED.format(wide=wide.name) if biased else ""
+        names = {"kind": "c.dtype.element_ty", "added": added, "multiplied": multiplied, "wide": wide.name}
         self.source = _SOURCE.format(m=tile.m, n=tile.n, k=tile.k, **steps, **names).lstrip()
         self.signature = (kind, kind, kind, kind, *["i32"] * 7, "i64", "i64")
         self.letters, self.warps = "QQQQ" + "i" * 7 + "qq", tile.warps
@@ -103,10 +117,10 @@ class Product(Launched):
         if interpreted():
             out[...] = interpreter.run(self.source, grid, [left, right, added, out, *values[4:]])[3]
             return
-        strided = np.lib.stride_tricks.as_strided
-        x = strided(left, (grid[1], m, k), [s * size for s in (az, am, ak)]).astype(F32)
-        y = strided(right, (grid[1], k, n), [s * size for s in (bz, bk, bn)]).astype(F32)
-        out[...] = (x @ y + (added.astype(F32) if self.biased else 0)).reshape(-1).astype(self.dtype)
+        strided, wide = np.lib.stride_tricks.as_strided, wide_of(self.dtype)
+        x = strided(left, (grid[1], m, k), [s * size for s in (az, am, ak)]).astype(wide)
+        y = strided(right, (grid[1], k, n), [s * size for s in (bz, bk, bn)]).astype(wide)
+        out[...] = (x @ y + (added.astype(wide) if self.biased else 0)).reshape(-1).astype(self.dtype)
 
 
 @functools.cache
@@ -121,13 +135,13 @@ def product_of(op: Op, otherwise: Any) -> Any:
         arrays = [x for x in (input, other, bias) if x is not None]
         out = op.kind.infer(op, (input, other, bias) if op.name == "linear" else (input, other))
         result = NotImplemented
-        if _takes(arrays, out) and min(input.ndim, other.ndim) >= 2:
+        if takes(arrays, out):
             if op.name == "matmul":
-                result = _multiplied(input, other, None, out.shape)
+                result = _product(input, other, tuple(out.shape))
             elif op.name == "matmul_tn":
-                result = _multiplied(_turned(input), other, None, out.shape)
+                result = multiplied(_turned(input), other, None, out.shape)
             else:
-                result = _multiplied(_rows(input), _turned(other), bias, out.shape)
+                result = multiplied(_rows(input), _turned(other), bias, out.shape)
         if result is NotImplemented:
             return otherwise(input, other) if bias is None else otherwise(input, other, bias)
         return result
@@ -135,9 +149,23 @@ def product_of(op: Op, otherwise: Any) -> Any:
     return kernel
 
 
-def _takes(arrays: list[CudaArray], out: Any) -> bool:
+def _product(x: CudaArray, y: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    """``x @ y``, where a vector is a row on the left and a column on the right."""
+    left, right = x.ndim == 1, y.ndim == 1
+    rows = (1,) if left else x.shape[-2:-1]
+    columns = (1,) if right else y.shape[-1:]
+    batch = shape[: len(shape) - (not left) - (not right)]
+    out = multiplied(_as_row(x) if left else x, _turned(_as_row(y)) if right else y, None, (*batch, *rows, *columns))
+    return out.seen(0, shape, contiguous_strides(shape)) if left or right else out
+
+
+def _as_row(x: CudaArray) -> CudaArray:
+    return x.seen(0, (1, x.size), (x.size, *x.strides))
+
+
+def takes(arrays: list[CudaArray], out: Any) -> bool:
     """Whether there is something to compute in a dtype that tiles, or a library, are there for."""
-    known = out.dtype in HALVES or out.dtype == F32 or (out.dtype == F64 and library(cublaslt.NAME) is not None)
+    known = out.dtype in HALVES or out.dtype.char in "fd" or out.dtype.kind == "i"
     return (
         known and 0 not in out.shape and out.size < 1 << 31 and all([x.dtype == out.dtype and x.size for x in arrays])
     )
@@ -149,11 +177,14 @@ def _turned(x: CudaArray) -> CudaArray:
 
 def _rows(x: CudaArray) -> CudaArray:
     """All dimensions but the last as one."""
+    if x.ndim == 1:
+        return _as_row(x)
     x = x if x.ndim == 2 or x.is_contiguous else MEMORY.copy(x)
     return x if x.ndim == 2 else x.seen(0, (x.size // x.shape[-1], x.shape[-1]), (x.shape[-1], 1))
 
 
-def _multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> Any:
+def multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> CudaArray:
+    """``x @ y + bias``, of matrices, or of as many of them as the leading dimensions of the shape say."""
     if x.ndim > 2 and y.ndim == 2:  # one product of all rows
         x = _rows(x)
     batch = shape[:-2] if max(x.ndim, y.ndim) > 2 else ()
@@ -165,8 +196,6 @@ def _multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple
     count = int(np.prod(batch, dtype=int))
     if cublaslt.multiplied(x, y, bias, out, count, (az, bz)):
         return out
-    if out.dtype == F64:
-        return NotImplemented
     strides = (*x.strides[-2:], *y.strides[-2:])
     kernel = product(x.dtype, tile_of(m, n, x.dtype), tuple([s == 1 for s in strides]), bias is not None)  # type: ignore[arg-type]
     tile = kernel.tile

@@ -1,0 +1,93 @@
+"""Products of vectors, of float64 and integers, and sums of products over named dimensions."""
+
+from __future__ import annotations
+
+import pytest
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
+
+import genesis
+
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 3e-2, "int64": 0, "int32": 0}
+
+
+def tensors(*shapes, dtype="float32"):
+    genesis.manual_seed(3)
+    return [(genesis.randn(*shape) * 4).to(getattr(genesis, dtype)) for shape in shapes]
+
+
+FORMS = {
+    "two vectors": (lambda x, y: x @ y, [(7,), (7,)]),
+    "a vector on the left": (lambda x, y: x @ y, [(7,), (7, 3)]),
+    "a vector on the right": (lambda x, y: x @ y, [(5, 7), (7,)]),
+    "vectors and batches": (lambda x, y: (x @ y, y.transpose(1, 2) @ x), [(7,), (2, 7, 3)]),
+    "batches and a vector": (lambda x, y: x @ y, [(2, 4, 5, 7), (7,)]),
+    "steps in vectors": (lambda x, y: x[::2] @ y[:, 0], [(13,), (7, 3)]),
+    "matrices": (lambda x, y: x @ y, [(18, 7), (7, 33)]),
+    "batches": (lambda x, y: x @ y.transpose(1, 2), [(2, 5, 7), (2, 3, 7)]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", FORMS)
+def test_products(name, dtype, way):
+    function, shapes = FORMS[name]
+    if way == "triton" and dtype == "bfloat16":
+        pytest.skip("the interpreter has no bfloat16")
+    with emulated(way):
+        same(function, *tensors(*shapes, dtype=dtype), tolerance=TOLERANCE[dtype])
+
+
+EQUATIONS = {
+    "ij,jk->ik": [(2, 3), (3, 4)],
+    "ij,kj->ik": [(2, 3), (4, 3)],
+    "bhid,bhjd->bhij": [(2, 3, 4, 5), (2, 3, 6, 5)],
+    "bhij,bhjd->bihd": [(2, 3, 4, 5), (2, 3, 5, 6)],
+    "bthd,hdk->btk": [(2, 4, 3, 5), (3, 5, 6)],
+    "i,j->ij": [(3,), (4,)],
+    "i,i->": [(5,), (5,)],
+    "ij,ij->ij": [(3, 4), (3, 4)],
+    "ij,kl->i": [(2, 3), (4, 5)],
+    "ij->ji": [(2, 3)],
+    "ijk->j": [(2, 3, 4)],
+    "i,ij,j->": [(3,), (3, 4), (4,)],
+    "bi,ijk,bk->bj": [(2, 3), (3, 4, 5), (2, 5)],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_named_dimensions(equation, dtype):
+    def computed(*x):
+        x = [t.detach().requires_grad_(t.dtype.is_floating_point) for t in x]
+        out = genesis.einsum(equation, *x)
+        if not out.requires_grad:
+            return out
+        out.square().sum().backward()
+        return out, *[t.grad for t in x]
+
+    with emulated():
+        same(
+            computed,
+            *tensors(*EQUATIONS[equation], dtype=dtype),
+            tolerance=5e-5 if dtype == "float32" else TOLERANCE[dtype],
+        )
+
+
+def test_named_dimensions_that_lie_anyhow():
+    x, y = tensors((4, 6, 5), (5, 3, 6))
+    with emulated():
+        same(lambda x, y: genesis.einsum("aij,jbi->ab", x, y), x, y, tolerance=1e-4)
+        same(lambda x, y: genesis.einsum("aij,jbi->ba", x[::2], y[:, 1:]), x, y, tolerance=1e-4)
+        same(lambda x, y: genesis.einsum("aij,jbi->ib", x[:1].expand(3, 6, 5), y), x, y, tolerance=1e-4)
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "int64", "int32"])
+def test_machine_code(dtype):
+    made = started(lambda: [x.to("cuda") @ x.to("cuda") for x in tensors((33, 33), dtype=dtype)])
+    kernels = [(k, aligned) for k, aligned in made if type(k).__name__ == "Product"]
+    assert kernels
+    for kernel, aligned in kernels:
+        machine_code(kernel, aligned)
