@@ -91,3 +91,28 @@ def test_machine_code(dtype):
     assert kernels
     for kernel, aligned in kernels:
         machine_code(kernel, aligned)
+
+
+# ---- quotients rounded down
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float32", "float64", "bfloat16"])
+def test_divisions(dtype, way):
+    kind = getattr(genesis, dtype)
+    if way == "triton" and dtype == "bfloat16":
+        pytest.skip("the interpreter has no bfloat16")
+    low = 0 if dtype == "uint8" else -9
+    x = genesis.arange(low, 10).to(kind)[:, None]
+    y = genesis.tensor([n for n in (-4, -3, -1, 1, 2, 3, 7) if n > low]).to(kind)
+    with emulated(way):
+        same(lambda x, y: (x // y, x % y, x // 3, x % 3, 7 // y, genesis.remainder(x.t(), y[:1])), x, y)
+        if kind.is_floating_point:
+            far = genesis.tensor([0.0, -0.0, 1e30, -1e30, float("inf"), float("nan"), 0.3]).to(kind)
+            same(lambda x, y: (x[:, None] // y, x[:, None] % y), far, far)
+
+
+def test_an_integer_divided_by_nothing():
+    with emulated():
+        x = genesis.tensor([5, -5], device="cuda")
+        assert (x // 0).tolist() == [0, 0] and (x % 0).tolist() == [0, 0]

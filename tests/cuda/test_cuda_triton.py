@@ -62,6 +62,15 @@ def test_the_interpreter_gives_what_the_cpu_gives(name, gpu):
     np.testing.assert_allclose(there.numpy(), INTERPRETED[name](x).numpy(), rtol=2e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", ["arithmetic", "functions", "rows", "spread", "layer norm"])
+def test_float64(name, gpu):
+    """Division and roots have other names there than in float32."""
+    genesis.manual_seed(2)
+    x = genesis.randn(5, 37).double()
+    there = INTERPRETED[name](x.to("cuda")).cpu()
+    np.testing.assert_allclose(there.numpy(), INTERPRETED[name](x).numpy(), rtol=1e-12, atol=1e-12)
+
+
 def test_long_rows_are_read_in_blocks(gpu):
     x = genesis.randn(2, (1 << 14) + 5)
     np.testing.assert_allclose(x.to("cuda").softmax(1).cpu().numpy(), x.softmax(1).numpy(), rtol=1e-5, atol=1e-9)
@@ -169,7 +178,7 @@ def test_machine_code(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("name", STOCK)
 def test_machine_code_of_every_stock_kernel(name, dtype):
     for each in looked_at(name, dtype):

@@ -8,7 +8,7 @@ from typing import Any
 from genesis.arrays.spec import Spec
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels import columns, convolution, einsum, gathers, moves, scans, sorts, sums, taps
+from genesis.cuda.kernels import columns, convolution, divisions, einsum, gathers, moves, scans, sorts, sums, taps
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered
 from genesis.cuda.kernels.products import OPS, product_of
@@ -25,6 +25,7 @@ WRITTEN = {
     **scans.KERNELS,
     **taps.KERNELS,
     **einsum.KERNELS,
+    **divisions.KERNELS,
 }
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered

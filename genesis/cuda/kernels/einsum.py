@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -85,7 +86,7 @@ def _step(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
     real = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     if not real:
         return 1
-    for (_, outer), (n, inner) in zip(real, real[1:], strict=False):
+    for (_, outer), (n, inner) in itertools.pairwise(real):
         if outer != n * inner:
             return None
     return real[-1][1]

@@ -24,7 +24,7 @@ HOST = {
     "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
     "solve_system triangular_system",
     "spectra": "fourier half_spectrum from_half_spectrum",
-    "integers of other kinds": "gcd lcm floor_divide remainder bitwise_left_shift bitwise_right_shift binary_exponent",
+    "integers of other kinds": "gcd lcm bitwise_left_shift bitwise_right_shift binary_exponent",
     "functions that libdevice has not, or not of this form": "angle atan2 digamma i0 igamma igammac logit nextafter polygamma_of "
     "special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_chebyshev_polynomial_t "
     "special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_erfcx "

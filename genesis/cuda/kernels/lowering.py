@@ -95,15 +95,20 @@ def lowered(op: Op, args: tuple[Any, ...]) -> Launches | None:
         return None
     if not op.kind.aligned and op.name not in RULED:
         return None
-    given = [_specs_in(a) for a in args]
-    specs = op.kind.infer(op, given)
-    many = isinstance(specs, tuple | list)
-    outs = [_laid_out(op, given, spec) for spec in (specs if many else (specs,))]
+    outs = results_of(op, args)
+    many = isinstance(op.kind.infer(op, [_specs_in(a) for a in args]), tuple | list)
     if all([0 in spec.shape for spec in outs]):
         return Launches((), tuple(outs), (), many)  # there is nothing to compute
     if any([x.size == 0 or x.size >= MOST or min(x.strides, default=0) < 0 for x in arrays]):
         return None
     return launches(op.name, args, outs, many, numbers_of(op, args))
+
+
+def results_of(op: Op, args: tuple[Any, ...]) -> list[Spec]:
+    """How the results of a call are laid out."""
+    given = [_specs_in(a) for a in args]
+    specs = op.kind.infer(op, given)
+    return [_laid_out(op, given, spec) for spec in (specs if isinstance(specs, tuple | list) else (specs,))]
 
 
 def numbers_of(op: Op, args: tuple[Any, ...]) -> frozenset[int]:

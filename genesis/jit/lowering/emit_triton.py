@@ -419,9 +419,7 @@ class _Writer:
 
 
 _HEAD = [
-    "import triton",
-    "import triton.language as tl",
-    "from triton.language.extra import libdevice",
+    *triton_code.HEAD,
     "",
     "@triton.jit",
     "def _product(x, y):",

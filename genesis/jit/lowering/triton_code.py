@@ -67,6 +67,31 @@ def cast(x: str, old: DType, new: DType) -> str:
 
 # ---- functions
 
+# float64 is rounded to nearest by what is there for all, and Triton has no other for it
+HEAD = """
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+@triton.jit
+def divided(x, y):
+    if x.dtype == tl.float64:
+        out = x / y
+    else:
+        out = tl.div_rn(x, y)
+    return out
+
+
+@triton.jit
+def root(x):
+    if x.dtype == tl.float64:
+        out = tl.sqrt(x)
+    else:
+        out = tl.sqrt_rn(x)
+    return out
+
+""".strip("\n").splitlines()
+
 
 def _infix(operator: str) -> Callable[..., str]:
     return lambda x, y: f"({x} {operator} {y})"
@@ -93,7 +118,7 @@ def _exp(x: str) -> str:
 
 
 def _sigmoid(x: str) -> str:
-    return f"tl.div_rn(tl.full((), 1.0, {x}.dtype), 1.0 + {_exp(f'-({x})')})"
+    return f"divided(tl.full((), 1.0, {x}.dtype), 1.0 + {_exp(f'-({x})')})"
 
 
 def _tanh_rest(x: str) -> str:
@@ -135,8 +160,8 @@ FLAGS: dict[str, Callable[..., str]] = {
     "absolute": lambda x: x, "isnan": lambda x: f"({x} != {x})",
 }  # fmt: skip
 FLOATS: dict[str, Callable[..., str]] = {
-    "divide": lambda x, y: f"tl.div_rn({x}, {y})",
-    "sqrt": lambda x: f"tl.sqrt_rn({x})",
+    "divide": lambda x, y: f"divided({x}, {y})",
+    "sqrt": lambda x: f"root({x})",
     "sign": _sign,
     "isnan": lambda x: f"({x} != {x})",
     "signbit": lambda x: f"(libdevice.copysign(tl.full((), 1.0, {x}.dtype), {x}) < 0)",
@@ -154,7 +179,7 @@ FLOATS: dict[str, Callable[..., str]] = {
     "sigmoid": _sigmoid,
     "silu": _silu,
     "times_sigmoid": _silu,
-    "rsqrt": lambda x: f"tl.div_rn(tl.full((), 1.0, {x}.dtype), tl.sqrt_rn({x}))",
+    "rsqrt": lambda x: f"divided(tl.full((), 1.0, {x}.dtype), root({x}))",
     "log1pexp": lambda x: f"(tl.maximum({x}, 0.0, propagate_nan=tl.PropagateNan.ALL) + libdevice.log1p({_exp(f'-tl.abs({x})')}))",
     "sigmoid_gradient": lambda g, y: f"({g} * ({y} * (1.0 - {y})))",
     "tanh_gradient": lambda g, y: f"({g} * (1.0 - {y} * {y}))",
