@@ -13,7 +13,7 @@ from custom_functions import Cube
 import genesis
 import genesis.distributed as dist
 from genesis import nn
-from genesis.base.errors import DeviceError
+from genesis.base.errors import DeviceError, GraphError
 from genesis.cli.stages import reader
 from genesis.datasets import digits
 from genesis.nn import functional as F
@@ -420,12 +420,15 @@ def test_memory_that_is_written_to_and_seen_twice_is_refused(pretend):
         genesis.jit.trace(lambda x, y: x.add_(y), base[:2], base[2:])
 
 
-def test_ranks_combine_what_is_in_the_memory_of_the_cpu(pretend):
+def test_ranks_combine_what_is_on_a_device_by_way_of_the_host(pretend):
     dist.init_process_group()
     try:
-        with pytest.raises(
-            DeviceError, match=rf"the tensor is on {pretend}, ranks share memory of the CPU\n.*\n.*x.cpu()"
-        ):
-            dist.all_reduce(genesis.ones(2, device=pretend))
+        x, out = genesis.arange(4.0, device=pretend), genesis.zeros(1, 4, device=pretend)
+        part = x[::2]
+        dist.all_reduce(part, op=dist.ReduceOp.AVG)
+        dist.all_gather_into_tensor(out, x)
+        assert out.device == genesis.device(pretend) and out.tolist() == [[0.0, 1.0, 2.0, 3.0]]
+        with pytest.raises(GraphError, match="has a history"):
+            dist.all_reduce(x.requires_grad_() * 2)
     finally:
         dist.destroy_process_group()

@@ -44,7 +44,9 @@ def _remainder(x: str, y: str) -> str:
 def _floor_divide(x: str, y: str) -> str:
     """As NumPy does: of what is left without the remainder, the integer that is nearest."""
     left = f"libdevice.fmod({x}, {y})"
-    whole = f"(divided({x} - {left}, {y}) - tl.where(({left} != 0) & (({y} < 0) != ({left} < 0)), 1.0, 0.0).to({x}.dtype))"
+    whole = (
+        f"(divided({x} - {left}, {y}) - tl.where(({left} != 0) & (({y} < 0) != ({left} < 0)), 1.0, 0.0).to({x}.dtype))"
+    )
     near = f"(tl.floor({whole}) + tl.where({whole} - tl.floor({whole}) > 0.5, 1.0, 0.0).to({x}.dtype))"
     zero = f"libdevice.copysign(tl.full((), 0.0, {x}.dtype), divided({x}, {y}))"
     return f"tl.where({y} == 0, divided({x}, {y}), tl.where({whole} != 0, {near}, {zero}))"
