@@ -271,6 +271,20 @@ def test_results_of_the_driver_become_errors():
     assert not bound.stream_query(5)
 
 
+def test_what_fails_later_says_what_failed_first():
+    bound = bindings.Bound(
+        FakeDriver(cuMemcpyDtoDAsync=(Result(719),), cuMemAlloc=(Result(719), 0), cuEventQuery=(Result(719),))
+    )
+    with pytest.raises(StickyError):
+        bound.copy(1, 2, 3, 4)
+    for call in (lambda: bound.allocate(8), lambda: bound.event_query(1)):
+        with pytest.raises(
+            StickyError, match="(?s)cuMemcpyDtoDAsync gives CUDA_ERROR_LAUNCH_FAILED.*CUDA_LAUNCH_BLOCKING"
+        ) as error:
+            call()
+        assert error.value.name == "CUDA_ERROR_LAUNCH_FAILED"
+
+
 def test_a_launch_hands_over_the_addresses_of_the_values():
     fake = FakeDriver()
     parameters = Parameters("Qid")

@@ -180,7 +180,11 @@ def test_machine_code(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("name", STOCK)
-def test_machine_code_of_every_stock_kernel(name, dtype):
+def test_machine_code_of_every_stock_kernel(name, dtype, request):
+    if (name, dtype) == ("odd rows", "float64"):
+        request.applymarker(
+            pytest.mark.xfail(strict=True, reason="blocks of odd rows of 8 bytes do not fit the registers")
+        )
     for each in looked_at(name, dtype):
         check(*each)
 

@@ -10,9 +10,10 @@ import importlib
 from typing import Any
 
 from genesis.cuda.runtime.driver import Driver
-from genesis.cuda.runtime.errors import error
+from genesis.cuda.runtime.errors import StickyError, error
 from genesis.cuda.runtime.parameters import Parameters
 
+BLOCKING = "begin the program again, with CUDA_LAUNCH_BLOCKING=1 the error is at the launch that made it"
 OLDEST = 12000  # of the drivers that cubins are made for
 
 
@@ -36,6 +37,7 @@ class Bound(Driver):
     def __init__(self, cu: Any) -> None:
         self.cu = cu
         self._devices: dict[int, Any] = {}
+        self._first: StickyError | None = None  # after which nothing works any more
         self._call("cuInit", 0)
         if self.version() < OLDEST:
             raise RuntimeError(f"it is for CUDA {self.version() // 1000}, {OLDEST // 1000} is needed")
@@ -47,8 +49,14 @@ class Bound(Driver):
         return values[0] if len(values) == 1 else tuple(values)
 
     def _error(self, result: Any, call: str) -> Exception:
+        if self._first is not None:
+            later = StickyError(f"{self._first}\n  this is {call}, and nothing works any more since then: {BLOCKING}")
+            later.name = self._first.name
+            return later
         text = self.cu.cuGetErrorString(result)[1] or b"an error that the driver does not know"
-        return error(getattr(result, "name", str(result)), text.decode(errors="replace"), call)
+        problem = error(getattr(result, "name", str(result)), text.decode(errors="replace"), call)
+        self._first = problem if isinstance(problem, StickyError) else None
+        return problem
 
     def _done(self, name: str, *arguments: Any) -> bool:
         """Of a query: whether there is nothing left to wait for."""
