@@ -1,4 +1,5 @@
-"""What a core multiplies and adds in a second: float32 numbers, and pairs of bfloat16 numbers where it has an instruction.
+"""What a core multiplies and adds in a second: float32 numbers, and pairs of bfloat16 numbers where it has an instruction;
+and what it reads.
 
 The instruction may be twice as fast as that for float32 numbers, or half as fast: processors that have it say nothing
 about that, so it is measured, once for each processor.
@@ -12,8 +13,9 @@ import time
 
 import numpy as np
 
-from genesis.kernels.llvm import native, objects
+from genesis.kernels.llvm import loops, native, objects
 
+READ = 8  # vectors that are read in a round
 SUMS, ROUNDS, RUNS = 24, 2_000, 20  # more sums than an instruction takes cycles; 6 us, and the best of many
 PAYS = 1.5  # how much faster pairs have to be: they are twice as fast, or there is nothing in them
 KINDS = {
@@ -49,6 +51,43 @@ def rate(kind: str, rounds: int = ROUNDS, runs: int = RUNS) -> float:
         run(numbers.ctypes.data, rounds)
         best = min(best, time.perf_counter() - begun)
     return 2 * 16 * KINDS[kind][2] * SUMS * rounds / best / 1e9
+
+
+def reading(size: int, runs: int = RUNS) -> float:
+    """Seconds in which so many bytes are read, one after the other: numbers that were read before, and are where the caches
+    or memory have them. No product with a matrix of this size that is read once takes less.
+    """
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(
+        native.address("read", reading_code(loops.width() // 4))
+    )
+    group = READ * loops.width() // 4
+    numbers, sums = np.zeros(-(-size // (4 * group)) * group, np.float32), np.zeros(group, np.float32)
+    best = float("inf")
+    for _ in range(runs):
+        begun = time.perf_counter()
+        run(numbers.ctypes.data, numbers.nbytes, sums.ctypes.data)
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def reading_code(lanes: int) -> str:
+    """The function ``read(ptr numbers, i64 bytes, ptr sums)``: of whole groups of vectors."""
+    vector, step = f"<{lanes} x float>", 4 * lanes
+    lines = [
+        f"define void @read(ptr %x, i64 %bytes, ptr %sums) {{\nentry:\n  %last = sub i64 %bytes, {READ * step}",
+        "  br label %loop\nloop:\n  %i = phi i64 [0, %entry], [%j, %loop]",
+        *[f"  %s{k} = phi {vector} [zeroinitializer, %entry], [%t{k}, %loop]" for k in range(READ)],
+    ]
+    for k in range(READ):
+        lines += [
+            f"  %o{k} = add i64 %i, {k * step}\n  %p{k} = getelementptr i8, ptr %x, i64 %o{k}",
+            f"  %v{k} = load {vector}, ptr %p{k}, align 4\n  %t{k} = fadd {vector} %s{k}, %v{k}",
+        ]
+    lines.append(f"  %j = add i64 %i, {READ * step}\n  %more = icmp sle i64 %j, %last")
+    lines.append("  br i1 %more, label %loop, label %end\nend:")
+    for k in range(READ):
+        lines += [f"  %e{k} = getelementptr i8, ptr %sums, i64 {k * step}\n  store {vector} %t{k}, ptr %e{k}, align 4"]
+    return "\n".join([*lines, "  ret void\n}"])
 
 
 def code(kind: str) -> str:
