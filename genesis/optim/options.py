@@ -73,6 +73,11 @@ def number(group: dict[str, Any], state: dict[str, Any], formula: Callable[..., 
             lr = group["lr"]
             return formula(lr if lr.__class__ is float else scalar(lr), state.get("step"), group[name])
 
+        def source(word: Callable[[Any], str]) -> str:  # the same, written into a compiled call
+            rate = f"lr if (lr := {word(group)}['lr']).__class__ is float else {word(scalar)}(lr)"
+            return f"{word(formula)}({rate}, {word(state)}.get('step'), {word(group)}[{name!r}])"
+
+        one.source = source  # type: ignore[attr-defined]
         return host(one)
     return host(lambda: formula(scalar(group["lr"]), state.get("step"), *[group[n] for n in names]))
 

@@ -227,3 +227,24 @@ def test_a_graph_with_options_as_inputs_can_be_bound_to_another_optimizer():
         bound.replay()
         expected()
     assert q.tolist() == r.tolist()
+
+
+def test_learning_rates_of_other_kinds_are_those_of_eager_steps():
+    """The formulas of an optimizer are written into the call; what is no float there is asked for in the other way."""
+    results = []
+    for made in (lambda f: f, genesis.compile):
+        weight = nn.Parameter(genesis.ones(3))
+        optimizer = genesis.optim.AdamW([weight], lr=0.1)
+
+        def step(x, weight=weight, optimizer=optimizer):
+            optimizer.zero_grad()
+            (weight * x).square().sum().backward()
+            optimizer.step()
+
+        call, values = made(step), []
+        for rate in (0.1, 0.05, 1, np.float64(0.25), 0.125):
+            optimizer.param_groups[0]["lr"] = rate
+            call(genesis.tensor([1.0, -2.0, 0.5]))
+            values.append(weight.detach().tolist())
+        results.append(values)
+    np.testing.assert_allclose(*results, rtol=1e-6)

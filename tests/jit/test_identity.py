@@ -69,6 +69,26 @@ def test_the_order_of_entries_counts():
     assert list(held.values()) == [b, a] and not same()
 
 
+def test_some_entries_are_looked_at_in_one_go():
+    """Other values may change; not their keys, for what is looked at could be another entry's."""
+    a, b = object(), object()
+    held, few = {"step": 1, "mean": a, "square": b}, dict.fromkeys(range(40))
+    rows = Rows()
+    assert rows.entries(held, ["mean", "square"]) and len(rows.rows) == 1
+    assert not rows.entries(held, ["mean", "gone"]) and not rows.entries(few, [1, 2])
+    same = asked(rows)
+    held["step"] = 2
+    assert same()
+    held["mean"] = b
+    assert not same()
+    held["mean"] = a
+    assert same()
+    del held["step"], held["square"]
+    held |= {"other": b, "square": b}
+    assert not same()
+    assert len(held) == 3
+
+
 class Asking(dict):
     def __getitem__(self, key):
         return 0
@@ -98,7 +118,7 @@ def test_equal_objects_are_as_good_where_they_may_be(native, monkeypatch):
     guarded = checks.Guarded(text)
     guarded.whole(held)
     guarded.whole(odd)
-    guarded.entry(held, "gone")
+    guarded.entries(held, ["gone"])
     text.add(*guarded.lines(), "return True")
     call = text.compiled("call", "")
     assert call() is True

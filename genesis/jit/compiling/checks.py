@@ -6,7 +6,7 @@ looks closely. So a question may say no too often, and never yes too often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CellType, MappingProxyType
 from typing import Any, NamedTuple
 
@@ -228,8 +228,12 @@ class Guarded:
         questions = self.seen if self.rows.attribute(thing, name) else self.others
         questions.same[f"{self.text.name(thing)}.{name}"] = getattr(thing, name)
 
-    def entry(self, container: Any, key: Any) -> None:
-        (self.seen if self.rows.entry(container, key) else self.others).entry(container, key)
+    def entries(self, container: Any, keys: Sequence[Any]) -> None:
+        """What a container has for these keys, or that it has nothing."""
+        at_once = self.rows.entries(container, keys)
+        for key in keys:
+            questions = self.seen if at_once or self.rows.entry(container, key) else self.others
+            questions.entry(container, key)
 
     def whole(self, container: Any) -> None:
         """All values of a dictionary, or items of a list."""
@@ -240,7 +244,7 @@ class Guarded:
         if asked is None or not self.rows.rows:
             return [*self.seen.lines(), *self.others.lines()]
         table = self.rows.table()
-        self.text.name(table)  # so it lives
+        self.text.name((table, self.rows))  # so they live
         inside = ["    " + line for line in self.seen.lines()]
         return [f"if not {self.text.name(asked)}({table.ctypes.data}):", *inside, *self.others.lines()]
 
@@ -299,8 +303,7 @@ def holding(guarded: Guarded, answers: Answers) -> None:
         elif keys is None:
             guarded.whole(container)
         else:
-            for key in keys:
-                guarded.entry(container, key)
+            guarded.entries(container, keys)
 
 
 def _comparable(value: Any) -> bool:

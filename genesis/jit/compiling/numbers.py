@@ -42,7 +42,8 @@ def numbers_of(text: Text, graph: Graph) -> tuple[list[str], list[str]]:
 
 def _asked(text: Text, number: Any) -> str:
     """A number, as Python."""
-    return number.source(text.name) if isinstance(number, Entry) else f"{text.name(number)}()"
+    source = getattr(number, "source", None)  # an `Entry`, or a function that says what it does
+    return f"{text.name(number)}()" if source is None else str(source(text.name))
 
 
 def reads(text: Text, graph: Graph) -> list[str]:
