@@ -23,7 +23,7 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 from page import write_section
 
-STEPS, BLOCKS = 4, 12
+BLOCKS, ROWS = 12, 1024  # of a block: rows, in steps; at least one
 BATCHES = (128, 512, 2048)  # of all ranks
 WIDTHS = (784, 1024, 1024, 10)
 KINDS = (None, 4)  # shards
@@ -37,7 +37,7 @@ def rank(batch: int, compiled: bool) -> None:
     from genesis.nn.functional import cross_entropy
 
     dist.init_process_group()
-    rows = batch // dist.get_world_size()
+    rows, count = batch // dist.get_world_size(), max(ROWS // batch, 1)
     x, y = genesis.randn(rows, WIDTHS[0]), genesis.randint(0, WIDTHS[-1], (rows,))
 
     def training(shards: int | None):
@@ -60,10 +60,10 @@ def rank(batch: int, compiled: bool) -> None:
         for kind, step in steps.items():
             dist.barrier()
             begin, begun = time.perf_counter(), time.process_time()
-            for _ in range(STEPS):
+            for _ in range(count):
                 step(x, y)
-            times[kind].append((time.perf_counter() - begin) / STEPS)
-            own[kind].append((time.process_time() - begun) / STEPS)
+            times[kind].append((time.perf_counter() - begin) / count)
+            own[kind].append((time.process_time() - begun) / count)
     if dist.get_rank() == 0:
         print(json.dumps([[statistics.median(of[kind][2:]) for of in (times, own)] for kind in KINDS]))
     dist.destroy_process_group()

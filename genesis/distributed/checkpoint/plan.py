@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import zlib
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from genesis.base.errors import message
+from genesis.distributed.checkpoint.manifest import CheckpointException
 from genesis.distributed.checkpoint.parts import Piece, entries
 from genesis.distributed.groups import GroupMember, group_of
 from genesis.distributed.objects import all_gather_object
@@ -22,8 +26,12 @@ class Plan(NamedTuple):
     timeout: float
 
 
-def agree(tree: Any, pieces: dict[str, Piece], group: Any, alone: bool) -> Plan:
-    """The plan of one save; all ranks of the group call it, unless each saves for itself."""
+def agree(folder: Path, tree: Any, pieces: dict[str, Piece], group: Any, alone: bool) -> Plan:
+    """The plan of one save; all ranks of the group call it, unless each saves for itself.
+
+    Raises:
+        RuntimeError: ranks name different folders
+    """
     if alone or (group is None and GroupMember.WORLD is None):
         return Plan(secrets.token_hex(4), 0, 1, pieces, [tree], 0.0)
     members = group_of("save", group)
@@ -32,7 +40,12 @@ def agree(tree: Any, pieces: dict[str, Piece], group: Any, alone: bool) -> Plan:
         return Plan(secrets.token_hex(4), 0, 1, pieces, [tree], members.calls.timeout)
     sizes = {name: 0 if piece.buffer else int(piece.value.nbytes) for name, piece in pieces.items() if piece.whole}
     said: list[Any] = [None] * size
-    all_gather_object(said, [secrets.token_hex(4), zlib.crc32(repr((tree, sizes)).encode())], group)
+    own = [secrets.token_hex(4), zlib.crc32(repr((tree, sizes)).encode()), os.path.abspath(folder)]
+    all_gather_object(said, own, group)
+    other = next((each for each in range(size) if said[each][2] != said[0][2]), None)
+    if other is not None:  # rank 0 would wait for notes of the others, and they for its manifest
+        text = f"ranks name different folders: rank 0 {said[0][2]}, rank {other} {said[other][2]}"
+        raise CheckpointException(message("save", text, hint="one folder, which all ranks see"))
     trees, all_sizes = [tree], [sizes] * size
     if len({each[1] for each in said}) > 1:
         full: list[Any] = [None] * size

@@ -10,7 +10,7 @@ from typing import Any
 from genesis.base.late import Late
 from genesis.distributed.checkpoint.manifest import Manifest, folder_of
 from genesis.distributed.checkpoint.parts import Host, described
-from genesis.distributed.checkpoint.plan import Plan, agree
+from genesis.distributed.checkpoint.plan import agree
 from genesis.distributed.checkpoint.writing import hosts_of, write
 
 _futures = Late("concurrent.futures")
@@ -53,7 +53,8 @@ def save(
         planner, use_collectives: accepted for PyTorch's sake
 
     Raises:
-        RuntimeError: a rank could not write, as for want of space; what was in the folder is there as before
+        RuntimeError: a rank could not write, as for want of space, and what was in the folder is there as before; ranks name
+            different folders
         TypeError: something that cannot be saved
 
     >>> import genesis, tempfile
@@ -66,7 +67,7 @@ def save(
     """
     folder = folder_of("save", checkpoint_id, storage_writer)
     wait_for_the_last()
-    plan = _plan(state_dict, process_group, no_dist)
+    plan = agree(folder, *described(state_dict), process_group, no_dist)
     return write(folder, plan, hosts_of(plan.mine, None))
 
 
@@ -103,7 +104,7 @@ def start(
 ) -> Any:  # fmt: skip
     """`async_save` with memory for copies, which is free again when the future is done, and something to do then."""
     wait_for_the_last()
-    plan = _plan(state, group, alone)
+    plan = agree(folder, *described(state), group, alone)
     hosts = hosts_of(plan.mine, copies)
     future = _futures.Future()
 
@@ -120,10 +121,6 @@ def start(
     _last[:] = [future]
     threading.Thread(target=run, name="snapshot").start()  # no daemon: Python waits for it at its end
     return future
-
-
-def _plan(state: Any, group: Any, alone: bool) -> Plan:
-    return agree(*described(state), group, alone)
 
 
 def wait_for_the_last() -> None:

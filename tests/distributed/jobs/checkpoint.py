@@ -48,6 +48,18 @@ def writes():
     dcp.load(read, checkpoint_id=folder / "parts")
 
 
+def folders():
+    """As programs have it that make a temporary one in each rank."""
+    try:
+        dcp.save(state(), checkpoint_id=folder / f"of {rank}")
+    except dcp.CheckpointException as error:
+        text = f"save: ranks name different folders: rank 0 {folder}/of 0, rank 1 {folder}/of 1\n"
+        assert str(error).startswith(text), error
+    else:
+        raise AssertionError("one waits for the other")
+    assert not list(folder.glob("of *"))
+
+
 def snapshots():
     genesis.manual_seed(rank)  # generators that differ
     random.seed(rank), np.random.seed(rank)
@@ -145,7 +157,7 @@ def reads():
     np.testing.assert_array_equal(read["shared"].numpy(), 1)
 
 
-for check_of in [reads] if "reads" in sys.argv else [writes, snapshots, buffers, full, damaged]:
+for check_of in [reads] if "reads" in sys.argv else [writes, folders, snapshots, buffers, full, damaged]:
     check_of()
     dist.barrier()
 print(f"rank {rank} is done")
