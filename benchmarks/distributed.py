@@ -6,7 +6,7 @@ between steps of Adam (`tracemalloc`), against what parameters, gradients and tw
 
 python benchmarks/distributed.py [--write]
 
-With --write the table is put in benchmarks/README.md, in place of an older one, and a picture of one step in the guide.
+With --write the table is put in benchmarks/README.md, in place of an older one, and a picture of one step beside it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JOBS = 3  # of each kind, in turn
 STEPS = 60
 BATCH = 64
 WIDTHS = (784, 1024, 1024, 10)
-PICTURE = Path(__file__).parent.parent / "docs" / "guide" / "pictures" / "step_of_two_ranks.svg"
+PICTURE = Path(__file__).with_name("step_of_two_ranks.svg")
 
 
 def taken(call: Callable[[], object], count: int) -> list[float]:
@@ -274,8 +274,9 @@ def main() -> None:
             f"`python benchmarks/distributed.py --write`: two ranks with one thread each, a network of {widths}, {BATCH} rows in "
             f"each rank; the smallest of {JOBS} jobs each."
         )
-        write_section("Several ranks", head + "\n\n" + text)
         with_mpi(2, "picture", str(BATCH))
+        shown = f"![One step of two ranks: what each computed, and what was on its way]({PICTURE.name})"
+        write_section("Several ranks", f"{head}\n\n{text}\n\nOne step of two ranks:\n\n{shown}")
 
 
 if __name__ == "__main__":
