@@ -21,7 +21,7 @@ import time
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-from page import write_section
+from page import beside, write_section
 
 BLOCKS, ROWS = 12, 1024  # of a block: rows, in steps; at least one
 BATCHES = (128, 512, 2048)  # of all ranks
@@ -93,12 +93,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
+    busy = beside()
     text = table()
     if write:
         head = (
             "`python benchmarks/deterministic.py --write`: a step of `DistributedDataParallel` with `shards=4` against the plain "
             f"one, a `Sequential` of {', '.join(map(str, WIDTHS))} with SGD, rows of all ranks together, one thread in each "
-            f"rank, {os.cpu_count()} processors; medians of blocks that take turns."
+            f"rank; {busy}; medians of blocks that take turns."
         )
         write_section("The same bits on any number of ranks", head + "\n\n" + text)
 

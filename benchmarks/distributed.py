@@ -28,7 +28,7 @@ from pathlib import Path
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import numpy as np
-from page import write_section
+from page import beside, write_section
 
 JOBS = 3  # of each kind, in turn
 STEPS = 60
@@ -266,13 +266,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
+    busy = beside()
     text = table(measured())
     print(text)
     if write:
         widths = ", ".join(map(str, WIDTHS))
         head = (
             f"`python benchmarks/distributed.py --write`: two ranks with one thread each, a network of {widths}, {BATCH} rows in "
-            f"each rank; the smallest of {JOBS} jobs each."
+            f"each rank; {busy}; the smallest of {JOBS} jobs each."
         )
         with_mpi(2, "picture", str(BATCH))
         shown = f"![One step of two ranks: what each computed, and what was on its way]({PICTURE.name})"

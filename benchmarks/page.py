@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -17,6 +18,11 @@ def write_section(title: str, text: str) -> None:
         if found
         else before.rstrip() + "\n\n" + section
     )
+
+
+def beside() -> str:
+    """What else the machine does when a script begins: with more than nothing, times say little, and ratios vary."""
+    return f"the load average of {os.cpu_count()} processors was {os.getloadavg()[0]:.1f} before"
 
 
 def write_head(text: str) -> None:

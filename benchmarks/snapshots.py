@@ -24,7 +24,7 @@ import time
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-from page import write_section
+from page import beside, write_section
 
 EVERY, STEPS, BLOCKS = 10, 20, 12
 BATCH = 64
@@ -96,12 +96,13 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", default=tempfile.gettempdir())
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
+    busy = beside()
     text = table(given.folder)
     print(text)
     if given.write:
         head = (
             f"`python benchmarks/snapshots.py --write`: a network of {', '.join(map(str, WIDTHS))} with Adam, {BATCH} rows and one "
-            f"thread in each rank, {os.cpu_count()} processors; medians of blocks of {STEPS} steps that take turns."
+            f"thread in each rank; {busy}; medians of blocks of {STEPS} steps that take turns."
         )
         write_section("Snapshots", head + "\n\n" + text)
 
