@@ -27,6 +27,12 @@ OPTIONAL = {  # what each adds, and the command that installs it
     "pillow": ("pictures: genesis.datasets.ImageFolder", f'pip install "{DISTRIBUTION}[images]"'),
     "cuda-bindings": ("GPUs of NVIDIA: genesis.cuda", f'pip install "{DISTRIBUTION}[cuda]"'),
     "triton": ("kernels for GPUs of NVIDIA", f'pip install "{DISTRIBUTION}[cuda]"'),
+    "nvmath-python": ("products on GPUs by cuBLASLt", f'pip install "{DISTRIBUTION}[cuda-libraries]"'),
+    "nvidia-cudnn-frontend": (
+        "attention and convolutions on GPUs by cuDNN",
+        f'pip install "{DISTRIBUTION}[cuda-libraries]"',
+    ),
+    "nccl4py": ("tensors on GPUs of several processes, by NCCL", f'pip install "{DISTRIBUTION}[cuda-libraries]"'),
     "tensorboard": ("genesis.utils.tensorboard", "pip install tensorboard"),
     "mkdocs-material": ("rendered pages of genesis docs, from the source", 'pip install -e ".[docs]"'),
     "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),
