@@ -173,11 +173,11 @@ def silent():
 
 
 # how many functions each may enter
-CALLS = {"an eager add": 88, "a launch of a kernel": 14, "a step as a graph": 90}
+CALLS = {"an eager add": 88, "an eager product": 90, "a launch of a kernel": 14, "a step as a graph": 90}
 
 
 def test_the_host_does_little(silent):
-    x = genesis.ones(64, device="cuda")
+    x, m = genesis.ones(64, device="cuda"), genesis.ones(8, 8, device="cuda")
     x + x
     run = genesis.compile(lambda t: (t * 2 + 1).relu())
     for _ in range(4):
@@ -189,6 +189,7 @@ def test_the_host_does_little(silent):
     operands = [x._array.address] * len(stage.kernel.nest.operands)
     runs = {
         "an eager add": lambda: x + x,
+        "an eager product": lambda: m @ m,
         "a launch of a kernel": lambda: stage.kernel.launch(on, stream, operands, stage.count),
         "a step as a graph": lambda: run(x),
     }

@@ -10,6 +10,8 @@ instructions in their own. Batches are the second dimension of the grid.
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +20,11 @@ import numpy as np
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
-from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.cuda.libraries import cublaslt
+from genesis.cuda.libraries.loading import library
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
@@ -29,6 +32,7 @@ from genesis.jit.lowering.triton_code import pointer_to
 OPS = ("matmul", "matmul_tn", "linear")
 Grid = tuple[int, int, int]
 INT64 = np.dtype(np.int64)
+KNOWN = 4096  # products of an op, by how their operands are laid out, that are remembered
 
 _SOURCE = """
 import triton
@@ -131,17 +135,31 @@ def product(dtype: Any, tile: Tile, unit: tuple[bool, bool, bool, bool], biased:
 def product_of(op: Op, otherwise: Any) -> Any:
     """The kernel of `matmul`, `matmul_tn` or `linear`; what it does not take computes ``otherwise``."""
 
+    known: dict[Any, Tiled] = {}
+
     def kernel(input: CudaArray, other: CudaArray, bias: CudaArray | None = None) -> Any:
+        own = None if bias is None else (bias.shape, bias.strides, bias.dtype)
+        key = input.shape, input.strides, input.dtype, other.shape, other.strides, other.dtype, own
+        plan = known.get(key)
+        if plan is not None and library(cublaslt.NAME) is None:
+            return plan.run(input, other, bias)
+
+        def note(tiled: Tiled, x: CudaArray, y: CudaArray, added: CudaArray | None) -> None:
+            if x.storage is input.storage and y.storage is other.storage and added is bias and tiled.shape == out.shape:
+                if len(known) >= KNOWN:
+                    known.clear()
+                known[key] = tiled
+
         arrays = [x for x in (input, other, bias) if x is not None]
         out = op.kind.infer(op, (input, other, bias) if op.name == "linear" else (input, other))
         result = NotImplemented
         if takes(arrays, out):
             if op.name == "matmul":
-                result = _product(input, other, tuple(out.shape))
+                result = _product(input, other, tuple(out.shape), note)
             elif op.name == "matmul_tn":
-                result = multiplied(_turned(input), other, None, out.shape)
+                result = multiplied(_turned(input), other, None, out.shape, note)
             else:
-                result = multiplied(_rows(input), _turned(other), bias, out.shape)
+                result = multiplied(_rows(input), _turned(other), bias, out.shape, note)
         if result is NotImplemented:
             return otherwise(input, other) if bias is None else otherwise(input, other, bias)
         return result
@@ -149,13 +167,32 @@ def product_of(op: Op, otherwise: Any) -> Any:
     return kernel
 
 
-def _product(x: CudaArray, y: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+@dataclass(frozen=True, slots=True)
+class Tiled:
+    """A product by tiles, of operands that are read where they are: their addresses are all that differs between calls."""
+
+    shape: tuple[int, ...]
+    kernel: Product
+    grid: Grid
+    numbers: tuple[int, ...]
+
+    def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray:
+        on = x.storage.on
+        out = empty(on, self.shape, x.dtype)
+        stream = used(x, y, out) if bias is None else used(x, y, out, bias)
+        addresses = x.address, y.address, 0 if bias is None else bias.address, out.address
+        self.kernel.start(on, stream.handle, self.grid, (*addresses, *self.numbers))
+        return out
+
+
+def _product(x: CudaArray, y: CudaArray, shape: tuple[int, ...], note: Any) -> CudaArray:
     """``x @ y``, where a vector is a row on the left and a column on the right."""
     left, right = x.ndim == 1, y.ndim == 1
     rows = (1,) if left else x.shape[-2:-1]
     columns = (1,) if right else y.shape[-1:]
     batch = shape[: len(shape) - (not left) - (not right)]
-    out = multiplied(_as_row(x) if left else x, _turned(_as_row(y)) if right else y, None, (*batch, *rows, *columns))
+    x, y = _as_row(x) if left else x, _turned(_as_row(y)) if right else y
+    out = multiplied(x, y, None, (*batch, *rows, *columns), note)
     return out.seen(0, shape, contiguous_strides(shape)) if left or right else out
 
 
@@ -183,8 +220,14 @@ def _rows(x: CudaArray) -> CudaArray:
     return x if x.ndim == 2 else x.seen(0, (x.size // x.shape[-1], x.shape[-1]), (x.shape[-1], 1))
 
 
-def multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> CudaArray:
-    """``x @ y + bias``, of matrices, or of as many of them as the leading dimensions of the shape say."""
+def multiplied(
+    x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...], note: Callable[..., None] | None = None
+) -> CudaArray:
+    """``x @ y + bias``, of matrices, or of as many of them as the leading dimensions of the shape say.
+
+    Args:
+        note: called with the launch, where it is one by tiles, and with its operands
+    """
     if x.ndim > 2 and y.ndim == 2:  # one product of all rows
         x = _rows(x)
     batch = shape[:-2] if max(x.ndim, y.ndim) > 2 else ()
@@ -192,18 +235,19 @@ def multiplied(x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[
     x, az = _batched(x, batch)
     y, bz = _batched(y, batch)
     bias = bias if bias is None or bias.is_contiguous else MEMORY.copy(bias)
-    out = MEMORY.empty(tuple(shape), x.dtype, x.device)
-    count = int(np.prod(batch, dtype=int))
-    if cublaslt.multiplied(x, y, bias, out, count, (az, bz)):
-        return out
+    count = math.prod(batch)
+    if library(cublaslt.NAME) is not None:
+        out = MEMORY.empty(tuple(shape), x.dtype, x.device)
+        if cublaslt.multiplied(x, y, bias, out, count, (az, bz)):
+            return out
     strides = (*x.strides[-2:], *y.strides[-2:])
     kernel = product(x.dtype, tile_of(m, n, x.dtype), tuple([s == 1 for s in strides]), bias is not None)  # type: ignore[arg-type]
     tile = kernel.tile
     grid = -(-m // tile.m) * -(-n // tile.n), count, 1
-    stream = used(x, y, out, *([] if bias is None else [bias]))
-    addresses = x.address, y.address, 0 if bias is None else bias.address, out.address
-    kernel.start(x.on, stream.handle, grid, (*addresses, m, n, k, *strides, az, bz))
-    return out
+    tiled = Tiled(tuple(shape), kernel, grid, (m, n, k, *strides, az, bz))
+    if note is not None:
+        note(tiled, x, y, bias)
+    return tiled.run(x, y, bias)
 
 
 def _batched(x: CudaArray, batch: tuple[int, ...]) -> tuple[CudaArray, int]:
