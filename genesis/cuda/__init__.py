@@ -20,6 +20,7 @@ from genesis.cuda import facts, graphs, nvtx, pools, queues, seeds, usage
 from genesis.cuda.arrays import MEMORY
 from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
+from genesis.cuda.kernels import activations as _activations
 from genesis.cuda.kernels import attention as _attention
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels import draws as _draws

@@ -1,0 +1,76 @@
+"""GELU: one launch forward, one backward, run by Python and by Triton's interpreter."""
+
+from __future__ import annotations
+
+import pytest
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
+
+import genesis
+from genesis.nn import functional as F
+
+TOLERANCE = {"float32": 2e-6, "float64": 1e-14, "float16": 2e-3, "bfloat16": 2e-2}
+
+
+def graded(approximate):
+    def computed(x):
+        x = x.detach().requires_grad_()
+        out = F.gelu(x, approximate=approximate)
+        out.float().sin().sum().backward()
+        return out, x.grad
+
+    return computed
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_results_and_gradients(approximate, dtype, way):
+    if way == "triton" and dtype == "bfloat16":
+        pytest.skip("the interpreter has no bfloat16")
+    genesis.manual_seed(4)
+    for x in (genesis.randn(5, 37) * 3, genesis.randn(2, 3, 4).transpose(0, 2), genesis.tensor(1.5)):
+        with emulated(way):
+            same(graded(approximate), x.to(getattr(genesis, dtype)), tolerance=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_what_is_laid_out_with_gaps_and_far_numbers(approximate):
+    far = genesis.tensor([0.0, -0.0, 30.0, -30.0, 1e4, -1e4, float("inf"), float("nan")])
+    with emulated():
+        same(graded(approximate), far, tolerance=1e-6)
+        same(graded(approximate), genesis.randn(4, 10)[:, ::3], tolerance=2e-6)
+        same(graded(approximate), genesis.randn(4, 1).expand(4, 3), tolerance=2e-6)
+        same(lambda x: F.gelu(x, approximate=approximate), genesis.zeros(0, 3))
+
+
+def test_second_derivatives_are_those_of_the_composition():
+    def twice(x):
+        x = x.detach().requires_grad_()
+        (g,) = genesis.autograd.grad(F.gelu(x).sum(), x, create_graph=True)
+        return genesis.autograd.grad(g.square().sum(), x)
+
+    with emulated():
+        same(twice, genesis.randn(7), tolerance=1e-5)
+
+
+def test_launches():
+    with emulated() as driver:
+        x = genesis.randn(64, dtype=genesis.bfloat16).to("cuda").requires_grad_()
+        y = F.gelu(x)
+        g = genesis.ones_like(y)
+        before = driver.calls["launch"]
+        y = F.gelu(x)
+        assert driver.calls["launch"] == before + 1
+        y.backward(g)
+        assert driver.calls["launch"] <= before + 3  # its own, and what accumulates
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_machine_code(approximate):
+    made = started(lambda: graded(approximate)(genesis.randn(1 << 16).bfloat16().to("cuda")))
+    kernels = [(k, a) for k, a in made if type(k).__name__ == "Lanes" and "gelu" in k.code.name]
+    assert len(kernels) == 2
+    for kernel, aligned in kernels:
+        assert "LDG.E.128" in machine_code(kernel, aligned) or "LDG.E.64" in machine_code(kernel, aligned)
