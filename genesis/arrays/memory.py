@@ -150,6 +150,12 @@ class Memory(ABC):
         """What computes an op that nobody attached a kernel to; None: nothing does. It is asked for at every call."""
         return None
 
+    def update(self, op: Any, target: Any, other: Any) -> bool:
+        """Write an elementwise op of an array, and of another one or a number, into the array itself; whether that is done.
+        False: it is computed, and then written.
+        """
+        return False
+
     def step(self, program: Any, device: device) -> Any:
         """A program of the compiler as one call, see `genesis.jit.lowering.step.Step`; None: there is none on this device."""
         return None

@@ -99,9 +99,10 @@ class CudaMemory(Memory):
 
     type, arrays = "cuda", CudaArray
 
-    # set by `genesis.cuda`: what computes an op, what writes one array into another, and what draws numbers, where kernels can
+    # set by `genesis.cuda`: what computes an op, what writes one array into another or over itself, and what draws numbers, where kernels can
     choose: Callable[[Any], Any] | None = None
     write: Callable[[CudaArray, CudaArray], bool] | None = None
+    updated: Callable[[Any, CudaArray, Any], bool] | None = None
     draw: Callable[..., Any] | None = None
     steps: Callable[..., Any] | None = None  # programs of the compiler as one call
     exchange: Any = None  # how arrays come from and to other libraries
@@ -148,6 +149,9 @@ class CudaMemory(Memory):
         self, stream: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName, *options: Any
     ) -> Any:
         return None if self.draw is None else self.draw(stream, name, shape, dtype, device, *options)
+
+    def update(self, op: Any, target: CudaArray, other: Any) -> bool:
+        return self.updated is not None and self.updated(op, target, other)
 
     def step(self, program: Any, device: DeviceName) -> Any:
         return None if self.steps is None else self.steps(program, device)

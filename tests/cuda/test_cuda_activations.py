@@ -74,3 +74,67 @@ def test_machine_code(approximate):
     assert len(kernels) == 2
     for kernel, aligned in kernels:
         assert "LDG.E.128" in machine_code(kernel, aligned) or "LDG.E.64" in machine_code(kernel, aligned)
+
+
+# ---- elementwise ops written over their operand
+
+
+UPDATES = {
+    "another": lambda x, y: x.add_(y),
+    "itself": lambda x, y: x.mul_(x),
+    "a number": lambda x, y: x.mul_(0.75).sub_(1.5),
+    "quotients": lambda x, y: x.div_(y),
+    "an operator": lambda x, y: x.__imul__(y),
+    "a part": lambda x, y: x[1:].mul_(y[:-1]),
+    "every second": lambda x, y: x[:, ::2].add_(y[:, 1::2]),
+    "overlapping": lambda x, y: x[1:].add_(x[:-1]),
+    "turned": lambda x, y: x[:4, :4].add_(x[:4, :4].t()),
+    "a row": lambda x, y: x.add_(y[0]),
+    "scaled": lambda x, y: x.add_(y, alpha=0.5),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", UPDATES)
+def test_what_is_written_over(name, dtype, way):
+    genesis.manual_seed(4)
+    x, y = (genesis.randn(6, 8).to(getattr(genesis, dtype)) for _ in range(2))
+
+    def run(x, y):
+        x = x.clone()
+        UPDATES[name](x, y)
+        return x
+
+    with emulated(way):
+        same(run, x, y, tolerance=1e-3 if dtype == "float16" else 1e-6)
+
+
+def test_what_is_written_over_takes_one_launch_and_counts_as_a_write():
+    with emulated() as driver:
+        x, y = genesis.ones(64, device="cuda"), genesis.ones(64, device="cuda")
+        x.add_(y)
+        before, version = dict(driver.calls), x._version
+        x.add_(y)
+        x *= 0.5
+        assert driver.calls["launch"] == before["launch"] + 2 and driver.calls.get("copy", 0) == before.get("copy", 0)
+        assert x._version == version + 2 and x[0].item() == 1.5
+
+
+def test_what_is_recorded_is_not_written_over_unseen():
+    with emulated():
+        x = genesis.ones(3, device="cuda", requires_grad=True)
+        y = x * 2
+        z = y * y
+        y.add_(1.0)
+        with pytest.raises(RuntimeError):
+            z.sum().backward()
+        with pytest.raises(RuntimeError):
+            x.add_(1.0)
+        with genesis.no_grad():
+            x.add_(1.0)
+        assert x.tolist() == [2, 2, 2]
+        half = genesis.ones(3, device="cuda")
+        view = half[:2]
+        view.mul_(3.0)
+        assert half.tolist() == [3, 3, 1]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base.errors import ArgumentError, message
 from genesis.base.quiet import unnamed
 from genesis.core.call.generated import defined, generated
@@ -128,6 +129,9 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
             if alpha.__class__ is not float or y.__class__ is not ndarray or ACTIVE:
                 return general(self, other, alpha)
         if ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
+            if alpha is None and _updated(op, self, y, edge):
+                bump(self, name)
+                return self
             return general(self, other, alpha)
         # to be recorded, or a view of what may be: else a third of the time
         if (edge is not None or self._node is not None or self._view is not None) and grad_mode.get():
@@ -152,6 +156,16 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
         return self
 
     return unnamed(method)  # type: ignore[no-any-return]
+
+
+def _updated(op: Op, self: Tensor, y: Any, edge: Any) -> bool:
+    """Let the device write into a tensor's memory, where nothing is recorded and nobody else has it; whether it did."""
+    x = self._array
+    if ACTIVE or not isinstance(x, DeviceArray) or self._counter is INFERENCE or self._counter is SHARED:
+        return False
+    if (edge is not None or self._node is not None or self._view is not None) and grad_mode.get():
+        return False
+    return memory_of(x).update(op, x, y)
 
 
 def _number_overflows(kernel: Any, x: Any, y: Any) -> bool:

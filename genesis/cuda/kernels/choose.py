@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.arrays.spec import Spec
+from genesis.core.call.halves import HALVES
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels import columns, convolution, divisions, einsum, gathers, moves, scans, sorts, sums, taps
 from genesis.cuda.kernels.host import arrays_in, host_kernel
-from genesis.cuda.kernels.lowering import Launches, launches, lowered
+from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
@@ -122,6 +123,50 @@ def signature(value: Any) -> Any:
 # ---- writes
 
 _writes: dict[Any, Launches | None] = {}
+_updates: dict[Any, Launches | None] = {}
+
+
+def updated(op: Op, target: CudaArray, other: Any) -> bool:
+    """Write an elementwise op of an array, and of another one like it or a float, into the array, by one launch that reads
+    each element before it is written; whether there is such a kernel.
+    """
+    if other.__class__ is CudaArray:
+        alike = other.shape == target.shape and other.dtype == target.dtype and other.storage.on is target.storage.on
+        apart = other.storage is not target.storage or (other.address, other.strides) == (
+            target.address,
+            target.strides,
+        )
+        if not (alike and apart):
+            return False
+    elif other.__class__ is not float:
+        return False
+    if not kernels_wanted():
+        return False
+    kind = (other.strides,) if other.__class__ is CudaArray else float
+    key = op.name, target.shape, target.strides, target.dtype, kind
+    if key not in _updates:
+        if len(_updates) >= _KNOWN:
+            _updates.clear()
+        _updates[key] = _update(op, target, other)
+    plan = _updates[key]
+    if plan is not None:
+        plan.into((target, other), [target])
+    return plan is not None
+
+
+def _update(op: Op, target: CudaArray, other: Any) -> Launches | None:
+    given = [target.strides, *([other.strides] if isinstance(other, CudaArray) else [])]
+    usual = (
+        op.kind.aligned
+        and op.tensors == (0, 1)
+        and (target.dtype.char in "fd" or target.dtype in HALVES)
+        and target.size
+    )
+    if not usual or min([s for strides in given for s in strides], default=1) <= 0:
+        return None
+    out = Spec(target.shape, target.dtype, strides=target.strides)
+    plan = launches(op.name, (target, other), [out], False, numbers_of(op, (target, other)))
+    return plan if plan is not None and len(plan.steps) == 1 and not plan.between else None
 
 
 def written(target: CudaArray, source: CudaArray) -> bool:
