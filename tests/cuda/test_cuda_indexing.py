@@ -258,3 +258,63 @@ def test_few_machine_codes_do_for_all_shapes():
         sources |= {(kernel.source, aligned) for kernel, aligned in made if type(kernel).__name__ == "Lanes"}
     assert len({source for source, _ in sources}) <= 2 and len(sources) <= 5
     assert np.all([len(source) < 3000 for source, _ in sources])
+
+
+# ---- masks
+
+
+def graded_at(key):
+    def computed(x, m):
+        x = x.detach().requires_grad_()
+        y = key(x, m)
+        y.backward(2 * y.detach())  # not by a sum: the host computes that of no elements
+        return y, x.grad
+
+    return computed
+
+
+MASKS = {
+    "rows": (lambda x, m: x[m[:, 0]], (5, 3)),
+    "elements": (lambda x, m: x[m], (5, 3)),
+    "columns": (lambda x, m: x[:, m[0]], (5, 3)),
+    "a part": (lambda x, m: x[1:, m[0]], (5, 3)),
+    "in the middle": (lambda x, m: x[:, m[0]], (4, 3, 2)),
+    "two dimensions": (lambda x, m: x[m], (4, 3, 2)),
+    "a new dimension": (lambda x, m: x[None, m], (5, 3)),
+    "none": (lambda x, m: x[m & ~m], (5, 3)),
+    "all": (lambda x, m: x[m | ~m], (5, 3)),
+    "selected": (lambda x, m: x.masked_select(m), (5, 3)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", MASKS)
+def test_what_masks_choose(name, way):
+    function, shape = MASKS[name]
+    genesis.manual_seed(0)
+    x, m = genesis.randn(*shape), genesis.randn(*(shape[:2] if name == "two dimensions" else shape)) > 0
+    m = m if m.ndim == 2 or name == "elements" else m[..., 0]
+    with emulated(way):
+        same(graded_at(function), x, m, tolerance=1e-6)
+
+
+def test_what_is_written_where_a_mask_is_true():
+    def written(x, m):
+        out, rows, cells = x.clone(), x.clone(), x.clone()
+        out[m[:, 0]] = 1.0
+        rows[:, m[0]] = rows[:, m[0]] * 2
+        cells[cells > 0] = 0.0
+        cells[m] = genesis.arange(int(m.sum().item()), device=x.device).to(x.dtype)
+        return out, rows, cells
+
+    genesis.manual_seed(0)
+    with emulated():
+        same(written, genesis.randn(5, 3), genesis.randn(5, 3) > 0)
+
+
+def test_masks_that_do_not_fit():
+    with emulated():
+        x = genesis.randn(5, 3, device="cuda")
+        for key in ((x > 0)[:4], (slice(None), (x > 0)[:, 0])):
+            with pytest.raises(IndexError):
+                x[key]

@@ -6,6 +6,7 @@ An index that is none is reported (`genesis.cuda.runtime.reports`), and another 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,10 +143,28 @@ def index_at(indices: CudaArray, target: Named) -> Placed:
     return Placed(indices, target.of_index, ((len(target.reached), indices.strides[0] if several else 0),))
 
 
+def without_mask(shape: Sequence[int], indices: CudaArray | None, key: Any) -> tuple[CudaArray | None, Any]:
+    """A mask in a key as indices of where it is true. How many there are is in its elements, so the host asks for these;
+    what it chooses from, and what is chosen, stays on the device. Other keys are as they were.
+    """
+    at = [i for i, k in enumerate(key) if isinstance(k, CudaArray)] if isinstance(key, tuple) else []
+    if indices is not None or len(at) != 1 or not all([k is None or isinstance(k, slice) for k in key[: at[0]]]):
+        return indices, key
+    mask = key[at[0]]
+    first = sum([k is not None for k in key[: at[0]]])
+    if mask.dtype != np.bool_ or not mask.ndim or tuple(shape[first : first + mask.ndim]) != mask.shape:
+        return indices, key
+    positions = np.nonzero(MEMORY.to_host(mask))
+    held = positions[0] if mask.ndim == 1 else np.stack(positions)
+    indices = MEMORY.from_host(np.ascontiguousarray(held, np.int64), mask.device)
+    return indices, (*key[: at[0]], *["mask"] * mask.ndim, *key[at[0] + 1 :])
+
+
 # ---- kernels
 
 
 def take_index(input: CudaArray, indices: CudaArray | None, key: Any) -> Any:
+    indices, key = without_mask(input.shape, indices, key)
     target = None if indices is None else named(input.shape, input.strides, indices, key)
     x = bits(input)
     if target is None or x is None or indices is None:

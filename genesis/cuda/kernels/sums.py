@@ -17,7 +17,7 @@ from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import HALVES
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels import moves
-from genesis.cuda.kernels.gathers import CHECKED, INDEX, WRAPPED, Named, _safe, bits, index_at, named
+from genesis.cuda.kernels.gathers import CHECKED, INDEX, WRAPPED, Named, _safe, bits, index_at, named, without_mask
 from genesis.cuda.kernels.lanes import LANES, Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import broadcast, contiguous
 from genesis.cuda.kernels.sorts import LAST, LOW, filled_up, power, sort_rows
@@ -75,6 +75,7 @@ CHOOSE = Code(
 
 
 def put(input: CudaArray, value: CudaArray, indices: CudaArray | None, key: Any) -> Any:
+    indices, key = without_mask(input.shape, indices, key)
     if indices is None:
         return moves.put(input, value, key)
     source, laid = bits(value), contiguous_strides(input.shape)
@@ -217,6 +218,7 @@ def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArr
 
 
 def add_at(input: CudaArray, indices: CudaArray | None, shape: Sequence[int], key: Any) -> Any:
+    indices, key = without_mask(shape, indices, key)
     if indices is None:
         return moves.placed(input, shape, key)
     laid = contiguous_strides(tuple(shape))
