@@ -31,7 +31,7 @@ class Work:
     parameters = Parameters("q")
 
     def __init__(self, driver):
-        self.driver, self.told = driver, []
+        self.driver, self.told, self.numbers = driver, {}, itertools.count()
         image = Image(
             lambda spaces, grid, values: self.told[values[0]][1](spaces), lambda grid, values: self.told[values[0]][0]
         )
@@ -40,8 +40,9 @@ class Work:
 
     def submit(self, stream, spans, compute):
         """Do something that reads and writes these bytes."""
-        self.told.append((spans, compute))
-        self.driver.launch(self.function, (1, 1, 1), 32, 0, stream, self.parameters, (len(self.told) - 1,))
+        number = next(self.numbers)
+        self.told[number] = spans, compute
+        self.driver.launch(self.function, (1, 1, 1), 32, 0, stream, self.parameters, (number,))
 
 
 def number_at(address, count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import threading
 
 import numpy as np
 import pytest
@@ -102,6 +103,26 @@ def test_a_compiled_step_records_it(products):
         )
     (entry,) = step._recent
     assert entry.step.graphs == 1 and len(products.products) == 2  # the first call, and the recording
+
+
+def test_threads_have_their_own_biases(products):
+    """Where a bias lies is written into a description that all share."""
+    wrong = []
+
+    def work(number):
+        x, w, b = genesis.ones(4, 8), genesis.full((3, 8), float(number)), genesis.full((3,), 100.0 * number)
+        there = [t.to("cuda") for t in (x, w, b)]
+        for _ in range(20):
+            y = F.linear(*there).tolist()
+            if y != [[108.0 * number] * 3] * 4:
+                wrong.append((number, y))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and len(products.products) == 80
 
 
 def test_a_library_that_does_not_start_is_done_without():
