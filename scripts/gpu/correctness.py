@@ -14,6 +14,7 @@ from graded import graded_checks
 import genesis
 from genesis import cuda, nn
 from genesis.core.call.op import REGISTRY
+from genesis.cuda.libraries import loading
 from genesis.nn import functional as F
 from genesis.testing import Maker
 from genesis.testing.devices import check_op_on
@@ -66,6 +67,35 @@ def odd_shapes() -> str:
             ):
                 near(f(a), f(x.double()), 1e-4)
     return f"{3 * len(SHAPES)} layouts"
+
+
+def libraries() -> str:
+    """Products, attention and convolutions by NVIDIA's libraries, and without them, beside float64; which are there."""
+    calls = {
+        "cublaslt": (lambda x, w, b: F.linear(x, w, b), [(65, 72), (40, 72), (40,)]),
+        "cudnn": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 4, 96, 64)] * 3),
+        "cudnn ": (lambda x, w: F.conv2d(x, w, padding=1), [(4, 16, 14, 14), (32, 16, 3, 3)]),
+    }
+    generator, before = np.random.default_rng(time.time_ns()), os.environ.get("GENESIS_CUDA_LIBRARIES")
+    used = set()
+    for name, (function, shapes) in calls.items():
+        inputs = [genesis.tensor(generator.normal(size=s)).bfloat16() for s in shapes]
+        for chosen in (before or "", "none"):
+            os.environ["GENESIS_CUDA_LIBRARIES"] = chosen
+            try:
+                with loading.standing_in():  # asked anew
+                    graded = [x.to("cuda").requires_grad_() for x in inputs]
+                    out = function(*graded)
+                    out.backward(genesis.ones_like(out))
+                    exact = [x.double().requires_grad_() for x in inputs]
+                    wanted = function(*exact)
+                    wanted.backward(genesis.ones_like(wanted))
+                    for a, b in zip((out, *[x.grad for x in graded]), (wanted, *[x.grad for x in exact]), strict=True):
+                        near(a.detach(), b.detach(), 4e-2)
+                    used |= {name.strip()} if loading.library(name.strip()) is not None else set()
+            finally:
+                os.environ["GENESIS_CUDA_LIBRARIES"] = before or ""
+    return f"used: {', '.join(sorted(used)) or 'none'}"
 
 
 def more_than_2_to_31() -> str:
@@ -205,6 +235,7 @@ def near(there: Any, here: Any, tolerance: float) -> None:
 CHECKS: dict[str, Check] = {
     "odd shapes": odd_shapes,
     "more than 2^31 elements": more_than_2_to_31,
+    "libraries": libraries,
     "fifty steps": fifty_steps,
     "graphs": graphs,
     "streams under load": streams_under_load,
