@@ -9,15 +9,18 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import genesis.cuda.steps.held  # a kernel's class that is imported when a step is compiled
+from genesis.arrays.spec import Spec
 from genesis.cuda.launch.kernel import Launched
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.devices import device_at
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.cuda.runtime.errors import RaceError
+from genesis.jit.storage import seen_at
 
 PURE = """
 import sys
@@ -164,3 +167,10 @@ def test_the_order_that_one_event_gives():
             parts[0] in middle and parts[1] in middle and middle.index(parts[0]) < middle.index(parts[1])
         )
         assert (raised(actions) is None) == (first_race(actions) is None) == ordered, actions
+
+
+def test_a_view_of_no_dimensions_is_where_the_array_is():
+    """... also where NumPy gives a number for it, as ``x[()]`` does, whose address says nothing."""
+    whole = SimpleNamespace(strides=None, kernel=lambda x: x[()])
+    spec = Spec((), genesis.float32.np)
+    assert seen_at(whole, (), spec, ()) == (0, ())
