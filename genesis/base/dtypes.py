@@ -424,3 +424,17 @@ def is_integer(value: Any) -> builtins.bool:
     except (TypeError, RuntimeError):
         return False
     return not isinstance(value, builtins.bool)
+
+
+def whole(value: Any) -> Any:
+    """A value that can stand for a Python integer as that integer, any other as it is.
+
+    >>> whole(np.int64(3)), whole([3])
+    (3, [3])
+    """
+    if value.__class__ is builtins.int or not hasattr(value, "__index__"):
+        return value
+    try:
+        return operator.index(value)
+    except (TypeError, RuntimeError):  # an array of several numbers, or of fractions
+        return value

@@ -43,6 +43,7 @@ class ReduceOp(enum.Enum):
 
 
 reduce_op = ReduceOp
+setattr(ReduceOp, "RedOpType", ReduceOp)  # the class of SUM and the others, which in PyTorch is another one  # noqa: B010
 
 
 def op_named(name: str, op: Any) -> str:

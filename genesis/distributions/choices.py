@@ -12,7 +12,7 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.tensor import Size, Tensor
 from genesis.distributions import constraints as c
 from genesis.distributions.counts import Binomial
-from genesis.distributions.distribution import Distribution, ExponentialFamily
+from genesis.distributions.distribution import Distribution, ExponentialFamily, derived
 from genesis.distributions.scalar import Probability, set_probabilities
 from genesis.distributions.utils import clamped, size
 
@@ -95,12 +95,13 @@ class Categorical(Distribution):
         self._num_events = given.shape[-1]
         self._batch_shape, self._event_shape = Size(given.shape[:-1]), Size()
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "logits" and "probs" in self.__dict__:
-            return clamped(self.probs).log()
-        if name == "probs" and "logits" in self.__dict__:
-            return self.logits.softmax(-1)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    @derived
+    def logits(self) -> Tensor:
+        return clamped(self.probs).log()
+
+    @derived
+    def probs(self) -> Tensor:
+        return self.logits.softmax(-1)  # type: ignore[no-any-return]
 
     @property
     def _param(self) -> Tensor:
@@ -213,10 +214,8 @@ class Multinomial(Distribution):
     def _categorical(self) -> Categorical:
         return Categorical(self.__dict__.get("probs"), self.__dict__.get("logits"), validate_args=False)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("logits", "probs") and ("probs" in self.__dict__ or "logits" in self.__dict__):
-            return getattr(self._categorical, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    logits = derived(lambda self: self._categorical.logits)
+    probs = derived(lambda self: self._categorical.probs)
 
     param_shape = property(lambda self: self._categorical.param_shape)
     support = c.dependent_property(lambda self: c.multinomial(self.total_count), is_discrete=True, event_dim=1)

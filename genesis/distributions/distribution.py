@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import genesis as g
@@ -9,6 +10,25 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.tensor import Size, Tensor, known_values
 from genesis.distributions import constraints
 from genesis.distributions.utils import size, tensors
+
+
+class derived:
+    """An attribute that is computed wherever it was not given: what an instance has itself goes first.
+
+    >>> class Circle:
+    ...     @derived
+    ...     def radius(self):
+    ...         return self.diameter / 2
+    >>> circle = Circle(); circle.diameter = 4
+    >>> circle.radius
+    2.0
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute = compute
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else self.compute(instance)
 
 
 class Distribution:

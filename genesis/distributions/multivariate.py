@@ -9,7 +9,7 @@ import genesis as g
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.distributions import constraints as c
-from genesis.distributions.distribution import Distribution, ExponentialFamily
+from genesis.distributions.distribution import Distribution, ExponentialFamily, derived
 from genesis.distributions.interval import Beta
 from genesis.distributions.positive import Chi2
 from genesis.distributions.utils import log_gammas, simplex_mode, size, tiny
@@ -102,17 +102,20 @@ class _WithMatrix(Distribution):
             return tril  # type: ignore[no-any-return]
         return g.linalg.cholesky(covariance) if covariance is not None else _factor_of_inverse(precision)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("scale_tril", "covariance_matrix", "precision_matrix"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        if "_unbroadcasted_scale_tril" not in self.__dict__:
-            raise AttributeError(name)
-        factor = self._unbroadcasted_scale_tril
-        if name == "covariance_matrix":
-            factor = factor @ factor.mT
-        elif name == "precision_matrix":
-            factor = g.cholesky_inverse(factor)
-        return factor.expand((*self._batch_shape, *factor.shape[-2:]))
+    def _spread(self, matrix: Tensor) -> Tensor:
+        return matrix.expand((*self._batch_shape, *matrix.shape[-2:]))
+
+    @derived
+    def scale_tril(self) -> Tensor:
+        return self._spread(self._unbroadcasted_scale_tril)
+
+    @derived
+    def covariance_matrix(self) -> Tensor:
+        return self._spread(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+    @derived
+    def precision_matrix(self) -> Tensor:
+        return self._spread(g.cholesky_inverse(self._unbroadcasted_scale_tril))
 
 
 class MultivariateNormal(_WithMatrix):

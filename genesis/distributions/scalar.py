@@ -7,7 +7,7 @@ from typing import Any
 import genesis as g
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.tensor import Size, Tensor
-from genesis.distributions.distribution import Distribution
+from genesis.distributions.distribution import Distribution, derived
 from genesis.distributions.utils import clamped, eps, tensors, tiny
 
 
@@ -50,13 +50,14 @@ class Probability(Scalar):
 
     has_rsample = False
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "logits" and "probs" in self.__dict__:
-            p = clamped(self.probs)
-            return p.log() - (-p).log1p()
-        if name == "probs" and "logits" in self.__dict__:
-            return self.logits.sigmoid()
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    @derived
+    def logits(self) -> Tensor:
+        p = clamped(self.probs)
+        return p.log() - (-p).log1p()
+
+    @derived
+    def probs(self) -> Tensor:
+        return self.logits.sigmoid()  # type: ignore[no-any-return]
 
     @property
     def _param(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -114,14 +115,19 @@ class TransformedDistribution(Distribution):
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"
 
 
+def _of_base(name: str, distribution: TransformedDistribution) -> Any:
+    base = distribution.base_dist
+    return getattr(base.base_dist if isinstance(base, Independent) else base, name)
+
+
 class OfBase(TransformedDistribution):
     """Distributions whose parameters are those of the base, ``_names`` in its words."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self.arg_constraints and "base_dist" in self.__dict__:
-            base = self.base_dist
-            return getattr(base.base_dist if isinstance(base, Independent) else base, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in cls.arg_constraints:
+            if not hasattr(cls, name):
+                setattr(cls, name, property(functools.partial(_of_base, name)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

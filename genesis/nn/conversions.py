@@ -71,10 +71,10 @@ class Conversions:
         return self.to(dtypes.bfloat16)
 
     def cpu(self) -> Module:
-        return self.to("cpu")
+        return self._apply(lambda t: t.to("cpu"))
 
     def cuda(self, device: Any = None) -> Module:
-        return self.to("cuda" if device is None else device)
+        return self._apply(lambda t: t.to("cuda" if device is None else device))
 
     def xpu(self, device: Any = None) -> Module:
         return self.to("xpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from genesis.base.dtypes import whole
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
@@ -35,7 +36,8 @@ class _LastDimsNorm(_Affine):
         self, normalized_shape: Any, eps: float | None, elementwise_affine: bool, make: dict[str, Any]
     ) -> None:
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        sizes = whole(normalized_shape)
+        self.normalized_shape = (sizes,) if isinstance(sizes, int) else tuple(sizes)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.register_parameter(
             "weight", Parameter(create.ones(self.normalized_shape, **make)) if elementwise_affine else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -163,8 +164,9 @@ class Optimizer(Dependable):
                 text = "looks at parameters as a whole, and this rank has rows of some"
                 raise UnsupportedError(message(name, text, [("rows", p._spec())], "Adam, SGD and others by element"))
             if id(p) in known:
-                raise ArgumentValueError(message(name, "a parameter appears twice", [("parameter", p._spec())]))
-            known.add(id(p))
+                raise ArgumentValueError(message(name, "a parameter is in two groups", [("parameter", p._spec())]))
+        if len({*map(id, params)}) < len(params):
+            warnings.warn(f"{name}: a parameter is in a group twice, and takes two steps at a time", stacklevel=3)
         group = {**self.defaults, **param_group, "params": params, **({"param_names": names} if names else {})}
         for option, value in group.items():
             if value is required:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import genesis
+from genesis.base.dtypes import whole
 from genesis.base.errors import MissingName, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import house, is_module, names
@@ -193,10 +194,10 @@ def _torch() -> dict[str, Any]:
                 return isinstance(x, Tensor) and x.dtype is dtype
 
             def __call__(cls, *data: Any, device: Any = None) -> Tensor:
-                empty = not data or all(isinstance(n, int) for n in data)
+                sized = not data or all(isinstance(whole(n), int) for n in data)
                 return (
                     genesis.empty(*data, dtype=dtype, device=device)
-                    if data and empty
+                    if data and sized
                     else genesis.tensor(*(data or ([],)), dtype=dtype, device=device)
                 )
 

@@ -251,3 +251,26 @@ def odd(n):
 def test_functions_that_call_each_other_reach_no_tensors():
     assert not may_reach_tensors(even)
     assert may_reach_tensors(helper)
+
+
+def test_a_graph_that_forward_makes_for_itself_is_its_own():
+    """Gradients taken inside forward read what was recorded there; of that nothing is lost."""
+
+    class Inner(Function):
+        @staticmethod
+        def forward(ctx, net, x, *weights):
+            with genesis.enable_grad():
+                inner = x.detach().requires_grad_()
+                out = net(inner)
+                ctx.save_for_backward(*genesis.autograd.grad(out.square().sum(), (inner, *weights)))
+            return out.detach()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None, *[g * grad.sum() for g in ctx.saved_tensors]
+
+    net, x = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), leaf()
+    Inner.apply(net, x, *net.parameters())[0].backward()
+    got = [t.grad for t in (x, *net.parameters())]
+    want = genesis.autograd.grad(net(x).square().sum(), (x, *net.parameters()))
+    assert all(genesis.allclose(a, b) for a, b in zip(got, want, strict=True))

@@ -280,3 +280,11 @@ def test_a_result_that_was_written_through_a_view_and_saved_has_the_history_of_t
     del v  # its history is gone with it, what was saved is what it was
     (g,) = genesis.autograd.grad(base.sum(), x, create_graph=True)
     assert genesis.autograd.grad((g * g).sum(), x)[0].shape == (3,)
+
+
+def test_an_expanded_tensor_of_one_element_can_be_written_to():
+    x = genesis.tensor(1.0)
+    x.expand(1, 1).fill_(2.0)
+    assert x.item() == 2.0
+    with pytest.raises(RuntimeError, match="an expanded tensor"):
+        x.expand(2).fill_(3.0)

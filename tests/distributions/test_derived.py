@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import genesis
+from genesis import distributions
 from genesis.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
 
@@ -46,3 +47,32 @@ def test_a_class_that_is_expanded_as_another_says_so():
 
     with pytest.raises(NotImplementedError, match="another __init__"):
         Other().expand((3,))
+
+
+def test_attributes_of_the_base_class_are_found_by_super():
+    class Named(distributions.MultivariateNormal):
+        @property
+        def covariance_matrix(self):
+            return super().covariance_matrix
+
+    class Odds(distributions.Bernoulli):
+        @property
+        def odds(self):
+            return super().logits.exp()
+
+    factor = genesis.tensor([[2.0, 0.0], [1.0, 1.0]])
+    assert Named(genesis.zeros(2), scale_tril=factor).covariance_matrix.tolist() == [[4.0, 2.0], [2.0, 2.0]]
+    assert Odds(genesis.tensor(0.5)).odds.item() == 1.0
+
+
+def test_a_distribution_that_is_a_module_finds_what_the_module_has():
+    class Prior(distributions.LogNormal, genesis.nn.Module):
+        def __init__(self, loc, scale):
+            genesis.nn.Module.__init__(self)
+            distributions.LogNormal.__init__(self, loc, scale)
+            self.register_buffer("kept", loc)
+
+    prior = Prior(genesis.tensor(1.0), genesis.tensor(2.0))
+    assert (prior.kept.item(), prior.loc.item(), prior.scale.item()) == (1.0, 1.0, 2.0)
+    with pytest.raises(AttributeError, match="missing"):
+        _ = prior.missing

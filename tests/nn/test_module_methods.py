@@ -245,3 +245,13 @@ def test_first_values_can_be_had_again(made):
     genesis.manual_seed(0)
     module.reset_parameters()
     assert all(genesis.equal(p.detach(), one) for p, one in zip(module.parameters(), first, strict=True))
+
+
+def test_cpu_does_not_go_through_to():
+    """Programs define `to` by way of `cpu`."""
+
+    class Moved(nn.Linear):
+        def to(self, device):
+            return self.cpu()
+
+    assert Moved(2, 1).to("cpu").weight.shape == (1, 2)

@@ -100,7 +100,11 @@ def test_groups_closure_and_missing_gradients():
     [
         (lambda p: genesis.optim.SGD([]), ValueError, "got an empty parameter list"),
         (lambda p: genesis.optim.SGD(p), TypeError, "params must be an iterable of tensors, got one tensor"),
-        (lambda p: genesis.optim.SGD([p, p]), ValueError, "a parameter appears twice"),
+        (
+            lambda p: genesis.optim.SGD([{"params": [p]}, {"params": [p]}]),
+            ValueError,
+            "a parameter is in two groups",
+        ),
         (lambda p: genesis.optim.SGD([p * 2]), ValueError, "can only optimize leaf tensors"),
         (lambda p: genesis.optim.SGD([1.0]), TypeError, "expected tensors, got float"),
         (lambda p: genesis.optim.SGD([p], lr=-1), ValueError, "lr must not be negative, got -1"),
@@ -203,3 +207,12 @@ def test_a_gradient_that_is_read_is_not_written_to():
         assert [x.grad.tolist() for x in (a, b)] == grads
     buffer = optimizer.state[a]["momentum_buffer"]
     assert buffer is not a.grad and not np.shares_memory(buffer.numpy(), a.grad.numpy())
+
+
+def test_a_parameter_that_a_group_has_twice_takes_two_steps():
+    p = genesis.nn.Parameter(genesis.ones(2))
+    with pytest.warns(UserWarning, match="a parameter is in a group twice"):
+        optimizer = genesis.optim.SGD([p, p], lr=0.25)
+    p.sum().backward()
+    optimizer.step()
+    assert p.tolist() == [0.5, 0.5]

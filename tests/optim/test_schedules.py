@@ -269,3 +269,16 @@ def test_a_wrong_part_of_several_changes_nothing():
 def test_errors(make, error, words):
     with pytest.raises(error, match=words):
         make(_optimizer())
+
+
+def test_milestones_that_are_computed():
+    optimizer = genesis.optim.SGD([genesis.nn.Parameter(genesis.ones(1))], lr=1.0)
+    schedule = genesis.optim.lr_scheduler.MultiStepLR(optimizer, [0.5 * 3, 0.5 * 4])
+    rates = []
+    for _ in range(3):
+        optimizer.step()
+        schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+    assert rates == [1.0, 0.1, 0.1]
+    with pytest.raises(ValueError, match="a milestone must be at least 0"):
+        genesis.optim.lr_scheduler.MultiStepLR(optimizer, [-1.0])

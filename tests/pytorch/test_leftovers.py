@@ -240,3 +240,15 @@ def test_trees_of_torch_utils():
         assert isinstance(torch.ones(1, requires_grad=True).register_hook(lambda g: g), RemovableHandle)
         with torch.overrides.BaseTorchFunctionMode():
             torch.ones(1)
+
+
+def test_what_programs_ask_of_cuda_where_there_is_none():
+    assert find("torch.cuda", "_initialized") is False
+
+
+def test_sizes_of_older_constructors_are_any_integers():
+    assert find("torch", "FloatTensor")(np.int64(2), 3).shape == (2, 3)
+
+
+def test_the_class_of_reductions():
+    assert genesis.distributed.ReduceOp.RedOpType is type(genesis.distributed.ReduceOp.SUM)

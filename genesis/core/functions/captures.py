@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from genesis.core.graph.lost import Reads
-from genesis.core.graph.node import edge_key
+from genesis.core.graph.node import edge_key, next_number
 from genesis.core.graph.tensor import Tensor
 
 _DEPTH = 6  # attributes of attributes: `self.block.attention.query.weight` has five names
@@ -48,7 +48,7 @@ def watch_reads(edges: Any) -> Reads:
     """A context manager that notes the edges of tensors with history that are used in a forward, other than its
     arguments'.
     """
-    return Reads({edge_key(e) for e in edges if e is not None})
+    return Reads({edge_key(e) for e in edges if e is not None}, next_number())
 
 
 def contents(cell: CellType) -> Any:

@@ -259,12 +259,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def manual_seed(seed: int) -> Generator:
-    """Begin the stream of ``seed`` in the default generator.
+    """Begin the stream of ``seed``, as an integer, in the default generator.
 
     >>> import genesis
     >>> _ = genesis.manual_seed(0)
     """
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed) if hasattr(seed, "__int__") else seed)
 
 
 def seed() -> int:

@@ -31,12 +31,14 @@ Block = tuple[str, Position, Any, list[bool]]
 
 
 class Reads:
-    """The edges of tensors with history that a forward uses, apart from those it may."""
+    """The edges of tensors with history that a forward uses, apart from those it may: its arguments', and those of nodes
+    whose numbers are from ``start``, which it made itself, in a graph of its own.
+    """
 
-    __slots__ = ("allowed", "outer", "reads")
+    __slots__ = ("allowed", "outer", "reads", "start")
 
-    def __init__(self, allowed: set[Any]) -> None:
-        self.allowed = allowed
+    def __init__(self, allowed: set[Any], start: int) -> None:
+        self.allowed, self.start = allowed, start
         self.reads: dict[Any, Any] = {}
 
     def __enter__(self) -> dict[Any, Any]:
@@ -146,8 +148,11 @@ def history_used(*edges: Any) -> None:
     while entry is not None:
         if isinstance(entry, Reads):
             for e in edges:
-                key = (e.node, e.index) if hasattr(e, "index") else e
-                if e is not None and key not in entry.allowed:
+                if e is None:
+                    continue
+                node = getattr(e, "node", e)
+                key = (node, e.index) if hasattr(e, "index") else e
+                if key not in entry.allowed and node._number < entry.start:
                     entry.reads[key] = e
             return
         what, position, outer, _ = entry

@@ -31,6 +31,18 @@ class Size(tuple[int, ...]):
         got = tuple.__getitem__(self, index)
         return Size(got) if isinstance(index, slice) else got
 
+    def __add__(self, other: Any) -> Any:
+        joined = tuple.__add__(self, other) if isinstance(other, tuple) else NotImplemented
+        return Size(joined) if isinstance(joined, tuple) else joined
+
+    def __radd__(self, other: Any) -> Any:
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: Any) -> Size:
+        return Size(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
+
 
 class Count(int):
     """``x.size`` is the number of elements; ``x.size()`` the shape and ``x.size(dim)`` one length of it."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
+from genesis.base.dtypes import whole
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, ShapeError, message
 from genesis.core.call.creating import creates
@@ -311,6 +312,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     """
     if not 1 <= input.ndim <= 2:
         raise ShapeError(message("multinomial", f"weights must be 1-D or 2-D, got {input.ndim}-D"))
+    num_samples = whole(num_samples)
     if not isinstance(num_samples, int) or num_samples <= 0:
         raise ShapeError(message("multinomial", f"num_samples must be a positive integer, got {num_samples!r}"))
     if not replacement and num_samples > input.shape[-1]:

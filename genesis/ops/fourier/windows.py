@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes, layouts
+from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
 from genesis.core.call.refusal import explain_all, explained
 from genesis.core.graph.tensor import Tensor
@@ -23,7 +24,7 @@ def _made(
     name: str, M: Any, weights: Callable[[], Any], dtype: Any, layout: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     """A window of M weights; of one sample the weight is 1."""
-    if isinstance(M, bool) or not isinstance(M, int) or M < 0:
+    if not is_integer(M) or M < 0:
         raise ArgumentValueError(message(name, f"the length must be an integer of at least 0, got {M!r}"))
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
     if not dtypes.from_numpy(kind).is_floating_point:

@@ -11,7 +11,7 @@ from genesis.base.errors import ArgumentValueError, DTypeError, GraphError, Shap
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite
-from genesis.base.dtypes import int64
+from genesis.base.dtypes import int64, whole
 from genesis.core.functions.function import Function
 from genesis.core.graph.modes import ACTIVE, LEVELS, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
@@ -155,6 +155,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[0, 1],
             [1, 0]])
     """
+    num_classes = whole(num_classes)
     if isinstance(tensor._array, Spec):
         return wrap(Spec((*tensor._array.shape, num_classes), np.dtype(np.int64), tensor.device))
     if not isinstance(num_classes, int) or num_classes < -1:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
+from genesis.base.dtypes import whole
 from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, DTypeError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
@@ -49,6 +50,7 @@ def _refuse_complex(name: str, *tensors: Tensor) -> None:
 
 
 def _all_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
+    dim = whole(dim)
     if dim is None or dim == ():
         return tuple(range(ndim))
     return (dim,) if isinstance(dim, int) else tuple(dim)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from genesis.base.dtypes import whole
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, message
@@ -20,11 +22,7 @@ _ALL = "fcib"
 
 def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Varargs or one sequence of integers: ``(2, 3)`` or ``((2, 3),)``."""
-    if (
-        len(args) == 1
-        and not isinstance(args[0], int | np.integer)
-        and not (isinstance(args[0], Tensor) and not args[0].ndim)
-    ):
+    if len(args) == 1 and not isinstance(whole(args[0]), int):
         if isinstance(args[0], str | bytes) or not hasattr(args[0], "__iter__"):
             raise ArgumentError(message("size", f"sizes must be integers, got {type(args[0]).__name__}"))
         args = tuple(args[0])
@@ -64,12 +62,12 @@ def varargs(call: Any, name: str, keyword: str) -> Any:
 
 
 def _expand(x: Any, size: tuple[int, ...]) -> Any:
-    if not x.ndim and x.dtype.kind != "V":
+    if not x.ndim and x.dtype.kind != "V" and math.prod(size) != 1:
         out = np.ndarray(size, x.dtype, x, 0, (0,) * len(size))  # broadcast_to costs 2 us more
         out.flags.writeable = False
         return out
     extra = len(size) - x.ndim
-    if size[extra:] == x.shape and not any([n != 1 for n in size[:extra]]):
+    if size[extra:] == x.shape and all([n == 1 for n in size[:extra]]):
         return x[(None,) * extra]  # as many elements, each with memory of its own
     return np.broadcast_to(x, size)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.dtypes import whole
 from genesis.arrays.protocol import Array
-from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims, primitive
+from genesis.core.call.kinds import case, composite, normalize_dims, primitive
 from genesis.core.call.op import samples
 from genesis.core.call.refusal import explain_all
 from genesis.core.call.strides import packed
@@ -89,16 +90,11 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     >>> genesis.roll(genesis.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
+    shifts = whole(shifts)
+    each = (shifts,) if isinstance(shifts, int) else tuple(map(whole, shifts))
     if dims is None:
-        return roll_dims(reshape(input, (-1,)), (int(shifts if isinstance(shifts, int) else shifts[0]),), (0,)).reshape(
-            input.shape
-        )
-    where = (
-        normalize_dims("roll", dims, input.ndim)
-        if not isinstance(dims, int)
-        else (normalize_dim("roll", dims, input.ndim),)
-    )
-    return roll_dims(input, (shifts,) if isinstance(shifts, int) else tuple(shifts), where)
+        return roll_dims(reshape(input, (-1,)), each[:1], (0,)).reshape(input.shape)
+    return roll_dims(input, each, normalize_dims("roll", dims, input.ndim))
 
 
 samples(roll, lambda t: [case(t(2, 3), 1), case(t(2, 3), 1, 0), case(t(2, 3), (1, 2), (0, 1))])

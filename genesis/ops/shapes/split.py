@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.dtypes import whole
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
@@ -26,6 +27,7 @@ _ALL = "fcib"
 
 def split_sizes(name: str, size: int, split: Any) -> list[int]:
     """The sizes of the pieces, from one size or a list of them."""
+    split = whole(split)
     if isinstance(split, int):
         if split < 0 or (split == 0 and size):
             raise ShapeError(message(name, f"the size of a piece must be positive, got {split}"))
@@ -124,6 +126,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     >>> [len(piece) for piece in genesis.chunk(genesis.arange(5), 2)]
     [3, 2]
     """
+    chunks = whole(chunks)
     if chunks < 1:
         raise ShapeError(message("chunk", f"chunks must be positive, got {chunks}"))
     d = normalize_dim("chunk", dim, input.ndim)
@@ -152,6 +155,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     """
     d = normalize_dim("tensor_split", dim, input.ndim)
     size = input._array.shape[d]
+    indices_or_sections = whole(indices_or_sections)
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.dtypes import whole
 from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
@@ -20,8 +21,9 @@ from genesis.ops.indexing.index import put_by
 
 def _checked(input: Tensor, dimension: Any, size: Any, step: Any) -> tuple[Any, ...]:
     dim = normalize_dim("unfold", dimension, input.ndim) if input.ndim else normalize_dim("unfold", dimension, 1)
+    size, step = whole(size), whole(step)
     for what, value, least in (("size", size, 0), ("step", step, 1)):
-        if not hasattr(value, "__index__") or isinstance(value, Tensor):
+        if not isinstance(value, int):
             raise ArgumentError(message("unfold", f"{what} must be an integer, got {type(value).__name__}"))
         if value < least:
             raise ShapeError(
@@ -36,7 +38,7 @@ def _checked(input: Tensor, dimension: Any, size: Any, step: Any) -> tuple[Any, 
                 [("input", input._spec())],
             )
         )
-    return input, dim, int(size), int(step)
+    return input, dim, size, step
 
 
 def _unfolded(shape: Sequence[int], dim: int, size: int, step: int) -> tuple[int, ...]:

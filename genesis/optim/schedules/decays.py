@@ -18,11 +18,18 @@ from genesis.optim.schedules.state import check_state
 from genesis.optim.state import StateDictError
 
 
-def step_numbers(name: str, steps: Any) -> list[int]:
+def step_numbers(name: str, steps: Any) -> list[float]:
     """Steps in their order, or an error that says what is none."""
     if isinstance(steps, str | bytes) or not hasattr(steps, "__iter__"):
         raise ArgumentError(message(name, f"milestones must be a list of step numbers, got {type(steps).__name__}"))
-    return sorted(whole_number(name, "a milestone", step, 0) for step in steps)
+    return sorted(_reached(name, step) for step in steps)
+
+
+def _reached(name: str, step: Any) -> float:
+    """A step's number; one with a fraction is allowed, as programs compute them, and never comes."""
+    if isinstance(step, float) and math.isfinite(step) and step >= 0 and not step.is_integer():
+        return step
+    return whole_number(name, "a milestone", int(step) if isinstance(step, float) and step.is_integer() else step, 0)
 
 
 class _ByFunctions(LRScheduler):

@@ -47,7 +47,7 @@ def _cuda() -> Values:
         **{name: _gpu_class(name) for name in gpu_only if name[0].isupper()},
         **{name: nothing for name in _SILENT if name not in ("synchronize",)},
         **dict.fromkeys(_ZERO, answer(0)),
-        "is_current_stream_capturing": answer(False), "is_tf32_supported": answer(False), "has_half": True, "has_magma": False,
+        "is_current_stream_capturing": answer(False), "is_tf32_supported": answer(False), "_initialized": False, "has_half": True, "has_magma": False,
         "get_arch_list": answer([]), "get_gencode_flags": answer(""), "get_rng_state_all": answer([]), "default_generators": (),
         "memory_stats": answer({}), "memory_stats_as_nested_dict": answer({}), "memory_summary": answer(""),
         "host_memory_stats": answer({}), "get_allocator_backend": answer("native"),

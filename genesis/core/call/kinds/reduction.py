@@ -9,6 +9,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
+from genesis.base.dtypes import whole
 from genesis.base.errors import ArgumentError, DimError, DTypeError, ShapeError, message
 from genesis.core.call import dispatch, operands
 from genesis.core.call.generated import LateSignature
@@ -38,7 +39,8 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     if dim.__class__ is int and 0 <= dim < ndim:
         return (dim,)
-    dims = (dim,) if isinstance(dim, int | np.integer) or not isinstance(dim, Iterable) else tuple(dim)
+    dim = whole(dim)
+    dims = (dim,) if isinstance(dim, int) or not isinstance(dim, Iterable) else tuple(dim)
     if {*map(type, dims)} == _INTEGERS and min(dims) >= 0 and max(dims) < ndim:
         resolved = dims
     else:
