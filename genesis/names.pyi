@@ -2507,7 +2507,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = .
             [0., 1.]])
     """
 def manual_seed(seed: builtins.int) -> Any:
-    """Begin the stream of ``seed`` in the default generator.
+    """Begin the stream of ``seed``, as an integer, in the default generator.
 
     >>> import genesis
     >>> _ = genesis.manual_seed(0)

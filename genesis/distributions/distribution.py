@@ -111,10 +111,14 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Distribution:
         """The distribution with parameters expanded to a larger batch."""
-        expanded = self._expanded(size(batch_shape))
         if _instance is None:
-            return expanded
-        _instance.__dict__.update(expanded.__dict__)
+            return self._expanded(size(batch_shape))
+        given = dict(_instance.__dict__)  # what a derived class has expanded in its own way
+        rest = self._uninitialized()
+        for name in given.keys() & self.arg_constraints.keys():
+            rest.__dict__.pop(name, None)
+        _instance.__dict__.update(rest._expanded(size(batch_shape)).__dict__)
+        _instance.__dict__.update(given)
         return _instance  # type: ignore[no-any-return]
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:

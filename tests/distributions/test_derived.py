@@ -76,3 +76,20 @@ def test_a_distribution_that_is_a_module_finds_what_the_module_has():
     assert (prior.kept.item(), prior.loc.item(), prior.scale.item()) == (1.0, 1.0, 2.0)
     with pytest.raises(AttributeError, match="missing"):
         _ = prior.missing
+
+
+def test_what_a_derived_class_expanded_itself_stays():
+    class Ordered(distributions.Categorical):
+        arg_constraints = {"cuts": distributions.constraints.real_vector}
+
+        def __init__(self, cuts):
+            self.cuts = cuts
+            super().__init__(genesis.full((*cuts.shape[:-1], cuts.shape[-1] + 1), 0.25))
+
+        def expand(self, batch_shape, _instance=None):
+            new = self._get_checked_instance(Ordered, _instance)
+            new.cuts = self.cuts.expand((*batch_shape, self.cuts.shape[-1]))
+            return super().expand(batch_shape, new)
+
+    expanded = Ordered(genesis.arange(3.0)).expand((2,))
+    assert (expanded.cuts.shape, expanded.batch_shape, expanded.sample().shape) == ((2, 3), (2,), (2,))
