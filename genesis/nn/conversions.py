@@ -15,6 +15,23 @@ if TYPE_CHECKING:
     from genesis.nn.module import Module
 
 
+def destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The device, the dtype and the order of dimensions that arguments of ``to`` name, in any of its forms.
+
+    >>> destination(("cpu", dtypes.float64), {})[:2]
+    ('cpu', genesis.float64)
+    """
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    for arg in args:
+        if isinstance(arg, dtypes.dtype):
+            dtype = arg
+        elif isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif arg is not None and not isinstance(arg, bool):
+            device = arg
+    return device, dtype, kwargs.get("memory_format", preserve_format)
+
+
 class Conversions:
     """The part of `Module` that converts its tensors."""
 
@@ -22,18 +39,9 @@ class Conversions:
         """Convert floating parameters and buffers to a dtype, all of them to a device, and those of four (five)
         dimensions to ``memory_format=genesis.channels_last`` (``channels_last_3d``); in place, returns the module.
         """
-        device = kwargs.get("device")
-        dtype = kwargs.get("dtype")
-        for arg in args:
-            if isinstance(arg, dtypes.dtype):
-                dtype = arg
-            elif isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif arg is not None and not isinstance(arg, bool):
-                device = arg
+        device, dtype, order = destination(args, kwargs)
         if dtype is not None and not (dtypes.as_dtype(dtype).is_floating_point or dtypes.as_dtype(dtype).is_complex):
             raise ArgumentError(message("Module.to", f"only floating or complex dtypes, got {dtypes.as_dtype(dtype)}"))
-        order = kwargs.get("memory_format", preserve_format)
 
         def convert(t: Any) -> Any:
             kind = dtype if t.is_floating_point() or t.is_complex() else None

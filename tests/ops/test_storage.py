@@ -74,3 +74,22 @@ def test_fill_diagonal(shape, wrap):
     torch = pytest.importorskip("torch")
     expected = torch.zeros(shape).fill_diagonal_(4, wrap).tolist()
     assert genesis.zeros(shape).fill_diagonal_(4, wrap).tolist() == expected
+
+
+def test_a_storage_of_a_file(tmp_path):
+    path = str(tmp_path / "bytes")
+    (tmp_path / "bytes").write_bytes(bytes(range(8)))
+    storage = genesis.UntypedStorage.from_file(path, nbytes=8)
+    x = genesis.asarray(storage[4:8], dtype=genesis.uint8)
+    assert x.tolist() == [4, 5, 6, 7]
+    assert x.view(genesis.int32).item() == int.from_bytes(bytes([4, 5, 6, 7]), "little")
+    storage[0] = 9
+    assert (tmp_path / "bytes").read_bytes()[0] == 0
+    shared = genesis.UntypedStorage.from_file(path, shared=True, nbytes=10)
+    shared[9] = 3
+    del shared
+    assert (tmp_path / "bytes").read_bytes()[-2:] == bytes([0, 3])
+    with pytest.raises(RuntimeError, match="has 10 bytes, fewer than 11"):
+        genesis.UntypedStorage.from_file(path, nbytes=11)
+    assert len(genesis.UntypedStorage.from_file(path)) == 0
+    assert storage.untyped() == storage

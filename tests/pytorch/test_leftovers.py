@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -252,3 +255,42 @@ def test_sizes_of_older_constructors_are_any_integers():
 
 def test_the_class_of_reductions():
     assert genesis.distributed.ReduceOp.RedOpType is type(genesis.distributed.ReduceOp.SUM)
+
+
+def test_safetensors_reads_and_writes_files(tmp_path):
+    """Its reader maps files by way of a storage; run as a program, in which torch is Genesis."""
+    pytest.importorskip("safetensors.torch")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\nfrom safetensors.torch import load_file, save_file\n"
+        "save_file({'a': torch.arange(6.0).reshape(2, 3), 'b': torch.ones(2, dtype=torch.bfloat16)}, 'x.safetensors')\n"
+        "state = load_file('x.safetensors')\n"
+        "print(state['a'].tolist(), state['b'].dtype, state['b'].tolist())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "genesis", "run", "--torch", str(script)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] torch.bfloat16 [1.0, 1.0]", done.stderr
+
+
+def test_classes_that_libraries_name_in_annotations():
+    reader = find("torch", "PyTorchFileReader")
+    assert not isinstance(3, reader)
+    with pytest.raises(RuntimeError, match=r"genesis\.load"):
+        reader("file")
+
+
+def test_what_the_arguments_of_to_name():
+    """Libraries whose modules define `to` ask for it."""
+    parse = find("torch._C._nn", "_parse_to")
+    cpu, half = genesis.device("cpu"), genesis.float16
+    assert parse("cpu") == (cpu, None, False, None)
+    assert parse(half) == (None, half, False, None)
+    assert parse(genesis.ones(1, dtype=half)) == (cpu, half, False, None)
+    assert parse("cpu", half, True) == (cpu, half, True, None)
+    assert parse(dtype=half, non_blocking=True, memory_format=genesis.channels_last) == (
+        None,
+        half,
+        True,
+        genesis.channels_last,
+    )

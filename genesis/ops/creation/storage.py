@@ -6,6 +6,7 @@ recorded.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,6 +53,37 @@ class UntypedStorage:
         out = object.__new__(cls)
         out._bytes, out._dtype = memory, np.dtype(dtype)
         return out
+
+    @classmethod
+    def from_file(cls, filename: str, shared: bool = False, nbytes: int = 0) -> Any:
+        """The first bytes of a file, read when they are needed; writes go to the file if it is ``shared``.
+
+        Raises:
+            RuntimeError: the file is shorter, and not shared (then it is made longer)
+
+        >>> import genesis, os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "file")
+        ...     _ = open(path, "wb").write(bytes([3, 4, 5]))
+        ...     genesis.UntypedStorage.from_file(path, nbytes=2).tolist()
+        [3, 4]
+        """
+        if shared:
+            with open(filename, "ab") as file:
+                file.truncate(max(file.tell(), nbytes))
+        elif (there := os.path.getsize(filename)) < nbytes:
+            raise ShapeError(message("from_file", f"{filename} has {there} bytes, fewer than {nbytes}"))
+        mode: Any = "r+" if shared else "c"
+        return cls._of(
+            np.memmap(filename, _BYTE, mode, shape=(nbytes,)).view(np.ndarray) if nbytes else np.zeros(0, _BYTE), _BYTE
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self._elements, dtype, copy=copy)
+
+    def untyped(self) -> UntypedStorage:
+        """Its bytes."""
+        return UntypedStorage._of(self._bytes, _BYTE)  # type: ignore[no-any-return]
 
     @property
     def _elements(self) -> np.ndarray[Any, Any]:
@@ -158,10 +190,6 @@ class TypedStorage(UntypedStorage):
     @property
     def dtype(self) -> dtypes.dtype:
         return dtypes.from_numpy(self._dtype)
-
-    def untyped(self) -> UntypedStorage:
-        """Its bytes."""
-        return UntypedStorage._of(self._bytes, _BYTE)  # type: ignore[no-any-return]
 
 
 def is_storage(obj: Any) -> bool:

@@ -96,3 +96,15 @@ def _core() -> Values:
         **dict.fromkeys(_SWITCHES, nothing),
         "_LinAlgError": importlib.import_module("genesis.base.errors").LinAlgError,
     }  # fmt: skip
+
+
+@values("torch._C._nn")
+def _inner_nn() -> Values:
+    def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What modules that define ``to`` ask: device, dtype, non_blocking and the order of dimensions."""
+        conversions = importlib.import_module("genesis.nn.conversions")
+        device, dtype, _ = conversions.destination(args, kwargs)
+        waits = kwargs.get("non_blocking", next((arg for arg in args if isinstance(arg, bool)), False))
+        return None if device is None else genesis.device(device), dtype, waits, kwargs.get("memory_format")
+
+    return {"_parse_to": parse_to}
