@@ -9,7 +9,7 @@
 `channel_norm`  batch and instance norm, fused
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
-`pooling`     the largest of windows, fused
+`pooling`     the largest of windows, fused; `running` sums and products along a dimension
 `optim`       optimizer steps
 `adding`      sums of rows at places; `distance` distances of all pairs of rows, fused
 `memory`      memory of large arrays, used again
@@ -37,4 +37,5 @@ from genesis.kernels.cpu import pointwise as pointwise
 from genesis.kernels.cpu import pooling as pooling
 from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import rows as rows
+from genesis.kernels.cpu import running as running
 from genesis.kernels.cpu import special as special

@@ -148,3 +148,38 @@ _attach_fused("hardswish", lambda *_: "hardswish")
 _attach_fused("leaky_relu", lambda *_: "leaky_relu", "negative_slope")
 _attach_fused("elu", lambda *_: "elu", "alpha")
 _attach_fused("celu", lambda alpha, *_: "celu" if alpha else None, "alpha")
+
+
+# ---- slopes of channels
+
+
+def _slopes(input: Any, weight: Any) -> Any:
+    """The slopes as an array that goes with the input."""
+    return weight.reshape(-1, *[1] * max(input.ndim - 2, 0)) if weight.size > 1 else weight.reshape(())
+
+
+def _takes_slopes(input: Any, weight: Any) -> bool:
+    channels = input.shape[1] if input.ndim > 1 else 1
+    return _fits(input) and weight.dtype is input.dtype and weight.size in (1, channels)
+
+
+@attach("prelu", np.ndarray, when=_takes_slopes)
+def prelu(input: Any, weight: Any) -> Any:
+    """The kernel of `genesis.nn.functional.prelu`."""
+    runtime.ready()
+    loop = _ufunc("leaky_relu", input.dtype.char)
+    return loop(input, _slopes(input, weight), memory.empty(input.shape, input.dtype)), (input, weight)
+
+
+@prelu.backward
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    input, weight = kept
+    gx = gw = None
+    if needs[0]:
+        loop = _ufunc("leaky_relu_gradient", input.dtype.char)
+        gx = loop(g, input, _slopes(input, weight), memory.empty(input.shape, input.dtype))
+    if needs[1]:
+        below = np.minimum(input, 0) * g
+        dims = tuple([i for i in range(input.ndim) if i != 1]) if weight.size > 1 else None
+        gw = below.sum(dims, np.float64).astype(weight.dtype).reshape(weight.shape)
+    return gx, gw
