@@ -188,7 +188,14 @@ def _set_extra_states(states: dict[Module, Any]) -> None:
 
 
 def _converted(value: Any, mine: Tensor, assign: bool) -> Any:
-    return value if assign or isinstance(value, Uninitialized) else value.to(mine)
+    if assign or isinstance(value, Uninitialized):
+        return value
+    return value.to(mine).reshape(()) if _is_number(mine, value) else value.to(mine)
+
+
+def _is_number(mine: Tensor, value: Tensor) -> bool:
+    """Whether a state has a number as tensors without dimensions were saved before there were any, with shape [1]."""
+    return mine.ndim == 0 and tuple(value.shape) == (1,)
 
 
 def _misfit(name: str, mine: Tensor, value: Any, assign: bool) -> str:
@@ -198,7 +205,7 @@ def _misfit(name: str, mine: Tensor, value: Any, assign: bool) -> str:
         return ""
     if isinstance(value, Uninitialized):
         return f"{name}: it has no shape yet in the state, {list(mine.shape)} in the module"
-    if mine.shape != value.shape:
+    if mine.shape != value.shape and (assign or not _is_number(mine, value)):
         return f"size mismatch for {name}: shape {list(value.shape)} in the state, {list(mine.shape)} in the module"
     if value.is_complex() and not mine.is_complex() and not assign:
         return f"{name}: {value.dtype} in the state, {mine.dtype} in the module"

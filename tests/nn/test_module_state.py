@@ -152,3 +152,12 @@ def test_batch_norm_with_tracking_switched_off_as_pytorch():
         assert genesis.tensor(mine).flatten().tolist() == pytest.approx(
             genesis.tensor(theirs).flatten().tolist(), rel=1e-5, abs=1e-6
         )
+
+
+def test_numbers_of_old_states_have_a_dimension():
+    norm = nn.BatchNorm1d(2)
+    state = {**norm.state_dict(), "num_batches_tracked": genesis.tensor([7])}
+    norm.load_state_dict(state)
+    assert (norm.num_batches_tracked.item(), norm.num_batches_tracked.shape) == (7, ())
+    with pytest.raises(RuntimeError, match="size mismatch for num_batches_tracked"):
+        norm.load_state_dict({**state, "num_batches_tracked": genesis.tensor([7, 8])})
