@@ -294,3 +294,14 @@ def test_what_the_arguments_of_to_name():
         True,
         genesis.channels_last,
     )
+
+
+def test_the_class_tensor_names_the_default_dtype():
+    x = genesis.tensor([1, 2])
+    assert x.type(genesis.Tensor).dtype is x.type("torch.Tensor").dtype is genesis.float32
+    before = genesis.get_default_dtype()
+    try:
+        genesis.set_default_dtype(genesis.float64)
+        assert x.type(genesis.Tensor).dtype is genesis.float64
+    finally:
+        genesis.set_default_dtype(before)

@@ -274,11 +274,13 @@ LEGACY = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16"
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of PyTorch's class of such tensors, ``torch.FloatTensor``; or with an argument (a dtype, such a class or its
-    name) this tensor converted.
+    name, or ``Tensor`` for the default dtype) this tensor converted.
     """
     if dtype is None:
         name = self.dtype.name
         return f"torch.{LEGACY.get(name, name.replace('float8', 'Float8'))}Tensor"
+    if dtype is Tensor or dtype == "torch.Tensor":
+        dtype = dtypes.get_default_dtype()
     if isinstance(dtype, str):
         name = dtype.rpartition(".")[2].removesuffix("Tensor")
         dtype = next((mine for mine, legacy in LEGACY.items() if legacy == name), dtype)
