@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,6 @@ from genesis.base.library import of_library
 NpDtype = np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class dtype:  # noqa: N801, PyTorch's name
     """An element type, such as ``genesis.float32``; there is exactly one object of each.
 
@@ -32,6 +30,9 @@ class dtype:  # noqa: N801, PyTorch's name
     (genesis.bfloat16, 2, True)
     """
 
+    # no dataclass: of those, functions of trees take the fields apart
+    __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "np", "short")
+
     name: str
     np: NpDtype
     short: str
@@ -40,6 +41,26 @@ class dtype:  # noqa: N801, PyTorch's name
     is_floating_point: builtins.bool
     is_complex: builtins.bool
     is_signed: builtins.bool
+
+    def __init__(
+        self,
+        name: str,
+        np: NpDtype,
+        short: str,
+        itemsize: builtins.int,
+        category: builtins.int,
+        is_signed: builtins.bool,
+    ) -> None:
+        attributes = {"name": name, "np": np, "short": short, "itemsize": itemsize, "category": category}
+        kinds = {"is_floating_point": category == 2, "is_complex": category == 3, "is_signed": is_signed}
+        for key, value in (attributes | kinds).items():
+            object.__setattr__(self, key, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self}.{name} cannot be set: a dtype is what it is")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{self}.{name} cannot be deleted: a dtype is what it is")
 
     def to_complex(self) -> dtype:
         """The complex type of at least the same precision: complex64 for the 16-bit types.
@@ -64,11 +85,11 @@ class dtype:  # noqa: N801, PyTorch's name
         return as_dtype, (self.name,)  # copies and pickles are the one object
 
 
-def _of(scalar: Any, short: str) -> dtype:
+def _of(scalar: Any, short: str, signed: builtins.bool = True) -> dtype:
     numpy = np.dtype(scalar)
     category = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}[numpy.kind]  # bfloat16 is NumPy's "V"
-    signed = numpy.kind not in "bu"
-    return dtype(numpy.name, numpy, short, numpy.itemsize, category, category == 2, category == 3, signed)
+    signed = signed and numpy.kind not in "bu"
+    return dtype(numpy.name, numpy, short, numpy.itemsize, category, signed)
 
 
 bool = _of(np.bool_, "bool")
@@ -96,9 +117,9 @@ float8_e4m3fn = _of(ml_dtypes.float8_e4m3fn, "f8e4m3fn")
 float8_e4m3fnuz = _of(ml_dtypes.float8_e4m3fnuz, "f8e4m3fnuz")
 float8_e5m2 = _of(ml_dtypes.float8_e5m2, "f8e5m2")
 float8_e5m2fnuz = _of(ml_dtypes.float8_e5m2fnuz, "f8e5m2fnuz")
-float8_e8m0fnu = replace(_of(ml_dtypes.float8_e8m0fnu, "f8e8m0fnu"), is_signed=False)
+float8_e8m0fnu = _of(ml_dtypes.float8_e8m0fnu, "f8e8m0fnu", signed=False)
 complex32 = dtype(
-    "complex32", np.dtype([("real", np.float16), ("imag", np.float16)]), "c32", 4, 3, False, True, True
+    "complex32", np.dtype([("real", np.float16), ("imag", np.float16)]), "c32", 4, 3, True
 )  # NumPy has no such numbers
 chalf = complex32
 _REAL = {complex128: float64, complex64: float32, complex32: float16}

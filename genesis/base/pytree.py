@@ -24,8 +24,13 @@ class TreeDef:
 
     kind: type[Any] | None = None  # None for a leaf
     rest: Any = None
-    children: tuple[TreeDef, ...] = ()
-    num_leaves: int = 1
+    children: Sequence[TreeDef] = ()
+    num_leaves: int | None = None  # counted, if it is not said
+
+    def __post_init__(self) -> None:
+        if self.num_leaves is None:
+            count = 1 if self.kind is None else sum([child.num_leaves or 0 for child in self.children])
+            object.__setattr__(self, "num_leaves", count)
 
     def __str__(self) -> str:
         if self.kind is None:
@@ -66,7 +71,8 @@ _RULES: dict[type[Any], tuple[Flatten, Unflatten]] = {
 }  # fmt: skip
 
 
-def _rule(kind: type[Any]) -> tuple[Flatten, Unflatten] | None:
+def rule_of(kind: type[Any]) -> tuple[Flatten, Unflatten] | None:
+    """How the instances of a class are flattened and made again; None of leaves."""
     if kind in _RULES:
         return _RULES[kind]
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):  # named tuples have no common base class
@@ -76,7 +82,7 @@ def _rule(kind: type[Any]) -> tuple[Flatten, Unflatten] | None:
 
 def is_container(kind: type[Any]) -> bool:
     """Whether the instances of a class are flattened."""
-    return _rule(kind) is not None
+    return rule_of(kind) is not None
 
 
 def register_pytree_node(
@@ -114,7 +120,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeDef:
-    rule = _rule(type(tree))
+    rule = rule_of(type(tree))
     if rule is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
@@ -145,7 +151,7 @@ def tree_unflatten(leaves: Iterable[Any], structure: TreeDef) -> Any:
 def _unflatten(leaves: Any, structure: TreeDef) -> Any:
     if structure.kind is None:
         return next(leaves)
-    rule = _rule(structure.kind)
+    rule = rule_of(structure.kind)
     assert rule is not None
     return rule[1](structure.kind, [_unflatten(leaves, child) for child in structure.children], structure.rest)
 
@@ -165,7 +171,7 @@ def flatten_up_to(structure: TreeDef, tree: Any) -> list[Any]:
         return [None] * structure.num_leaves
     if structure.kind is dict and isinstance(tree, dict) and set(tree) <= set(structure.rest):
         tree = {key: tree.get(key) for key in structure.rest}
-    rule = _rule(type(tree))
+    rule = rule_of(type(tree))
     same = type(tree) is structure.kind or (type(tree) in (tuple, list) and structure.kind in (tuple, list))
     items, rest = rule[0](tree) if rule is not None and same else ((), None)
     items = list(items)

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import genesis
 from genesis.base import dtypes
 from genesis.base.dtypes import (
     as_dtype,
@@ -22,6 +23,7 @@ from genesis.base.dtypes import (
     result_np_dtype,
     result_type,
 )
+from genesis.base.pytree import tree_flatten
 
 NAMES = [kind.name for kind in dtypes.ALL]
 SCALARS = [True, 3, 2.5, 1j, np.float64(2.5), np.int8(1)]
@@ -230,3 +232,12 @@ def test_limits_refuse_the_other_kind():
 def test_can_cast_goes_up_the_categories():
     order = ["bool", "uint8", "float64", "complex64"]
     assert [[can_cast(a, b) for b in order] for a in order] == [[j >= i for j in range(4)] for i in range(4)]
+
+
+def test_a_dtype_is_a_leaf_and_cannot_be_changed():
+    assert tree_flatten({"dtype": genesis.float32})[0] == [genesis.float32]
+    with pytest.raises(AttributeError, match="cannot be set"):
+        genesis.float32.itemsize = 8
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        del genesis.float32.name
+    assert genesis.float32.itemsize == 4

@@ -305,3 +305,26 @@ def test_the_class_tensor_names_the_default_dtype():
         assert x.type(genesis.Tensor).dtype is genesis.float64
     finally:
         genesis.set_default_dtype(before)
+
+
+def test_trees_that_libraries_flatten_in_their_own_way():
+    """With the classes of containers, how each is flattened, and structures made by hand."""
+    nodes, kind_of, spec, leaf, unflatten = (
+        find("torch.utils._pytree", name)
+        for name in ("SUPPORTED_NODES", "_get_node_type", "TreeSpec", "LeafSpec", "tree_unflatten")
+    )
+
+    def flattened(tree):
+        kind = kind_of(tree)
+        if kind not in nodes:
+            return [tree], leaf()
+        children, rest = nodes[kind].flatten_fn(tree)
+        parts = [flattened(child) for child in children]
+        return [x for xs, _ in parts for x in xs], spec(kind, rest, [structure for _, structure in parts])
+
+    tree = {"a": [1, (2, 3)], "b": 4}
+    leaves, structure = flattened(tree)
+    assert leaves == [1, 2, 3, 4]
+    assert structure.num_leaves == 4
+    assert unflatten([x + 1 for x in leaves], structure) == {"a": [2, (3, 4)], "b": 5}
+    assert nodes[list].unflatten_fn([1, 2], None) == [1, 2]

@@ -8,10 +8,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import genesis
 from genesis.base.errors import ArgumentValueError, GraphError, message
+from genesis.base.pytree import is_container, rule_of
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.stand_ins.common import NoEffect, Values, as_it_is, nothing, values
@@ -257,6 +259,24 @@ class MappingKey(NamedTuple):
     key: Any
 
 
+class _Nodes:
+    """Classes of containers, and how each is flattened, as libraries look them up that flatten trees in their own way."""
+
+    def __contains__(self, kind: type) -> bool:
+        return is_container(kind)
+
+    def __getitem__(self, kind: type) -> SimpleNamespace:
+        rule = rule_of(kind)
+        if rule is None:
+            raise KeyError(kind)
+        flatten, unflatten = rule
+        return SimpleNamespace(
+            type=kind,
+            flatten_fn=lambda tree: (list(flatten(tree)[0]), flatten(tree)[1]),
+            unflatten_fn=lambda children, rest: unflatten(kind, list(children), rest),
+        )
+
+
 @values("torch.utils._pytree")
 def _pytree() -> Values:
     base = importlib.import_module("genesis.base.pytree")
@@ -284,7 +304,8 @@ def _pytree() -> Values:
         "tree_any": lambda pred, tree, is_leaf=None: any([pred(x) for x in leaves(tree, is_leaf)]),
         "tree_all": lambda pred, tree, is_leaf=None: all([pred(x) for x in leaves(tree, is_leaf)]),
         "TreeSpec": base.TreeDef, "LeafSpec": lambda: flat(None)[1], "PyTree": Any, "register_pytree_node": register,
-        "_register_pytree_node": register, "Context": Any, "SUPPORTED_NODES": {}, "MappingKey": MappingKey,
+        "_register_pytree_node": register, "Context": Any, "SUPPORTED_NODES": _Nodes(), "_get_node_type": type,
+        "MappingKey": MappingKey,
         "_dict_flatten": lambda d: (list(d.values()), list(d)),
         "_dict_flatten_with_keys": lambda d: ([(MappingKey(key), value) for key, value in d.items()], list(d)),
         "_dict_unflatten": lambda values, context: dict(zip(context, values, strict=True)),
