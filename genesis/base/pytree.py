@@ -25,11 +25,11 @@ class TreeDef:
     kind: type[Any] | None = None  # None for a leaf
     rest: Any = None
     children: Sequence[TreeDef] = ()
-    num_leaves: int | None = None  # counted, if it is not said
+    num_leaves: int = -1  # counted, if it is not said
 
     def __post_init__(self) -> None:
-        if self.num_leaves is None:
-            count = 1 if self.kind is None else sum([child.num_leaves or 0 for child in self.children])
+        if self.num_leaves < 0:
+            count = 1 if self.kind is None else sum([child.num_leaves for child in self.children])
             object.__setattr__(self, "num_leaves", count)
 
     def __str__(self) -> str:
