@@ -328,3 +328,9 @@ def test_trees_that_libraries_flatten_in_their_own_way():
     assert structure.num_leaves == 4
     assert unflatten([x + 1 for x in leaves], structure) == {"a": [2, (3, 4)], "b": 5}
     assert nodes[list].unflatten_fn([1, 2], None) == [1, 2]
+
+
+def test_the_number_of_a_tensor():
+    x = genesis.ones(2)
+    assert isinstance(x._cdata, int)
+    assert (x._cdata == x._cdata, x._cdata == x.detach()._cdata) == (True, False)
