@@ -13,3 +13,8 @@ def of_library(name: str) -> str:
 def print_as_torch() -> None:
     """Print dtypes, shapes and layouts under PyTorch's name from here on: programs take such words apart."""
     _library[0] = "torch"
+
+
+def is_torch() -> bool:
+    """Whether the program was written for PyTorch, and runs with its names."""
+    return _library[0] == "torch"

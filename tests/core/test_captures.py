@@ -10,6 +10,7 @@ import pytest
 
 import genesis
 from genesis import Function, nn
+from genesis.base import library
 from genesis.core.functions.captures import may_reach_tensors
 from genesis.core.graph import lost
 
@@ -271,6 +272,32 @@ def test_a_graph_that_forward_makes_for_itself_is_its_own():
 
     net, x = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), leaf()
     Inner.apply(net, x, *net.parameters())[0].backward()
+    got = [t.grad for t in (x, *net.parameters())]
+    want = genesis.autograd.grad(net(x).square().sum(), (x, *net.parameters()))
+    assert all(genesis.allclose(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_programs_for_pytorch_are_warned(monkeypatch):
+    """Reversible networks have a backward that computes everything again and adds to .grad by itself."""
+    monkeypatch.setattr(library, "_library", ["torch"])
+
+    class Again(Function):
+        @staticmethod
+        def forward(ctx, x, net):
+            ctx.net, ctx.x = net, x.detach()
+            return net(ctx.x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            with genesis.enable_grad():
+                x = ctx.x.detach().requires_grad_()
+                genesis.autograd.backward(ctx.net(x), grad)
+            return x.grad, None
+
+    net, x = nn.Linear(2, 3), leaf()
+    with pytest.warns(UserWarning, match="weight and .*bias, which require grad but are no arguments"):
+        out = Again.apply(x, net)
+    out.square().sum().backward()
     got = [t.grad for t in (x, *net.parameters())]
     want = genesis.autograd.grad(net(x).square().sum(), (x, *net.parameters()))
     assert all(genesis.allclose(a, b) for a, b in zip(got, want, strict=True))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from genesis.arrays.protocol import NeedsValues
+from genesis.base import library
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.call.casts import cast_for
@@ -150,17 +152,19 @@ def _take_captured(
     names = [known.get(key, "a tensor") for key in reads]
     if not cls.capture or "a tensor" in names:
         listed = " and ".join(names)
-        raise GraphError(
-            message(
-                f"{cls.__name__}.forward",
-                f"uses {listed}, which {'requires' if len(names) == 1 else 'require'} grad but "
-                f"{'is no argument' if len(names) == 1 else 'are no arguments'}: "
-                f"{'its gradient' if len(names) == 1 else 'their gradients'} would be lost",
-                operands=[(name, f"{list(e._shape)}") for name, e in zip(names, reads.values(), strict=True)],
-                hint=f"pass it to apply, or use {names[0]}.detach(); with `capture = True` in the class backward may "
-                f"return {{'{names[0]}': gradient}}",
-            )
+        text = message(
+            f"{cls.__name__}.forward",
+            f"uses {listed}, which {'requires' if len(names) == 1 else 'require'} grad but "
+            f"{'is no argument' if len(names) == 1 else 'are no arguments'}: "
+            f"{'its gradient' if len(names) == 1 else 'their gradients'} would be lost",
+            operands=[(name, f"{list(e._shape)}") for name, e in zip(names, reads.values(), strict=True)],
+            hint=f"pass it to apply, or use {names[0]}.detach(); with `capture = True` in the class backward may "
+            f"return {{'{names[0]}': gradient}}",
         )
+        if not library.is_torch():
+            raise GraphError(text)
+        warnings.warn(text, stacklevel=4)  # programs for PyTorch have functions whose backward does it all by itself
+        return grad_mode.get() and any(e is not None for e in edges)
     ctx._edges = (*edges, *reads.values())
     ctx._captured = tuple(names)
     return True
