@@ -435,3 +435,27 @@ def test_a_gradient_may_keep_dimensions_of_one_element_that_expanding_made():
     factor = torch.tensor(2.0, requires_grad=True)
     Scaled.apply(torch.ones(3, 4), factor).sum().backward()
     assert factor.grad.item() == 12.0
+
+
+def test_a_graph_that_backward_makes_for_itself_takes_detached_attributes_as_they_are():
+    """What is detached in forward and differentiated in backward by itself is no other name of the argument."""
+
+    class Square(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.x = x.detach()
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            with torch.enable_grad():
+                x = ctx.x.requires_grad_()
+                torch.autograd.backward(x * x, g)
+            return x.grad
+
+    x = torch.tensor([3.0], requires_grad=True)
+    Square.apply(x).sum().backward()
+    assert x.grad.tolist() == [6.0]
+    y = x * 1
+    (g,) = torch.autograd.grad(Square.apply(y).sum(), x)
+    assert g.tolist() == [6.0] and x.grad.tolist() == [6.0]

@@ -14,6 +14,7 @@ from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import TreeDef, flatten_up_to, tree_flatten, tree_unflatten
 from genesis.core.functions import second_order
 from genesis.core.graph import autocast
+from genesis.core.graph.escapes import open_watch
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import ACTIVE, grad_mode
 from genesis.core.graph.node import FREED, FUNCTION, NOWHERE, Node, freed_message, stale_message
@@ -380,7 +381,8 @@ class HoldingCtx:
                 and (version.stamp > self._epoch or leaf._detached > self._epoch)
             ):
                 raise InplaceError(stale_message(self, leaf, version))
-        if recording():
+        # a graph that backward makes for itself takes them as they are
+        if recording() and open_watch.get() is not None:
             names = [f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}" for i in range(len(leaves))]
             leaves = [second_order.with_origin(self, t, o, n) for t, o, n in zip(leaves, origins, names, strict=True)]
         return tree_unflatten(leaves, structure)
