@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -68,6 +69,42 @@ def activation_gradient(memory: Memory, call: Call) -> list[Part]:
     made = Builder(memory, call, out.spec.shape)
     made.give(out, _called(f"{function}_gradient", [made.read(g), made.read(x)], numbers, out.spec.dtype))
     return [made.made()]
+
+
+@rule("fused.prelu")
+def prelu(memory: Memory, call: Call) -> list[Part]:
+    (x, weight), out = call.args, call.outs[0]
+    made = Builder(memory, call, out.spec.shape)
+    slope = made.read(weight, _of_channels(memory, weight, x))
+    made.give(out, _called("leaky_relu", [made.read(x), slope], [], out.spec.dtype))
+    return [made.made()]
+
+
+@rule("fused.prelu.backward")
+def prelu_gradient(memory: Memory, call: Call) -> list[Part]:
+    """Of the input, and of the slopes: sums over the rest of the dimensions."""
+    g, (x, weight), wanted = call.args
+    parts, outs = [], iter(call.outs)
+    if wanted[0]:
+        out = next(outs)
+        made = Builder(memory, call, x.spec.shape)
+        slope = made.read(weight, _of_channels(memory, weight, x))
+        made.give(out, _called("leaky_relu_gradient", [made.read(g), made.read(x), slope], [], out.spec.dtype))
+        parts.append(made.made())
+    if wanted[1]:
+        out = next(outs)
+        strides = _of_channels(memory, out, x)
+        made = Builder(memory, call, x.spec.shape, [i for i, step in enumerate(strides) if not step])
+        value = made.read(x)
+        made.give(out, total("add", np.where(value > 0, 0, value) * made.read(g)), strides)
+        parts.append(made.made())
+    return parts
+
+
+def _of_channels(memory: Memory, weight: Var, x: Var) -> list[int]:
+    """The strides of numbers of channels, or of one number, along the dimensions of ``x``."""
+    many = math.prod(weight.spec.shape) > 1
+    return [memory.strides(weight)[0] if many and i == 1 else 0 for i in range(len(x.spec.shape))]
 
 
 @rule("fused.silu", "fused.silu.2")

@@ -163,7 +163,7 @@ def _takes_slopes(input: Any, weight: Any) -> bool:
     return _fits(input) and weight.dtype is input.dtype and weight.size in (1, channels)
 
 
-@attach("prelu", np.ndarray, when=_takes_slopes)
+@attach("prelu", np.ndarray, when=_takes_slopes, infer=lambda input, weight: (input, ("input", "weight")))
 def prelu(input: Any, weight: Any) -> Any:
     """The kernel of `genesis.nn.functional.prelu`."""
     runtime.ready()

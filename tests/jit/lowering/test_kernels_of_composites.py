@@ -391,3 +391,21 @@ def test_it_assembles_for_other_processors(triple, cpu, width, monkeypatch):
     code.verify()
     assembly = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2).emit_assembly(code)
     assert {16: "fmla", 32: "%ymm", 64: "%zmm"}[width] in assembly
+
+
+@pytest.mark.parametrize("shape, slopes", [((8, 5, 20, 20), 5), ((8, 5, 20, 20), 1), ((9000,), 1), ((300, 40), 40)])
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64])
+def test_slopes_of_channels_are_read_and_summed_by_kernels(shape, slopes, dtype):
+    def pulled(x, w, g):
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        y = genesis.nn.functional.prelu(x * 2, w)
+        return y.detach(), *genesis.autograd.grad(y, [x, w], g)
+
+    args = [genesis.randn(*shape, dtype=dtype), genesis.rand(slopes, dtype=dtype), genesis.randn(*shape, dtype=dtype)]
+    run = genesis.compile(pulled)
+    run(*args)
+    (y, gx, gw), (ey, egx, egw) = run(*args), pulled(*args)
+    assert (y == ey).all() and (gx == egx).all()
+    terms = (args[0].double() * 2).clamp(max=0).mul(args[2].double()).abs().sum().item()
+    assert (gw - egw).abs().max().item() <= genesis.finfo(dtype).eps * terms
+    assert "0 left to the host" in str(run.explain())
