@@ -216,10 +216,11 @@ def _flat(value: Any) -> list[Any]:
 def _array(x: Any) -> Any:
     x = x.detach()
     if isinstance(x, Tensor):
-        array = x.numpy()
+        array = (x.to(dtypes.complex64) if x.dtype is dtypes.complex32 else x).numpy()
         return array.astype(np.float32) if x.dtype is dtypes.bfloat16 else array
     x = x.resolve_conj().resolve_neg()
-    return (x.float() if "bfloat16" in str(x.dtype) else x).numpy(force=True)
+    wide = {"torch.bfloat16": "float", "torch.complex32": "cfloat"}.get(str(x.dtype))  # which NumPy does not have
+    return (x if wide is None else getattr(x, wide)()).numpy(force=True)
 
 
 def _different(mine: Sequence[Any], theirs: Sequence[Any], loose: tuple[float, float]) -> str:

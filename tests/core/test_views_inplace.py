@@ -288,3 +288,13 @@ def test_an_expanded_tensor_of_one_element_can_be_written_to():
     assert x.item() == 2.0
     with pytest.raises(RuntimeError, match="an expanded tensor"):
         x.expand(2).fill_(3.0)
+
+
+def test_stacked_tensors_are_written_to_as_what_they_are():
+    """Not as a view: what is seen of a stack comes from the stack, whatever it was made of."""
+    a = genesis.tensor([1.0, 2.0], requires_grad=True)
+    v = genesis.stack([a * 2, a * 3])
+    row = v[0]
+    row *= 5
+    of_a, of_v = genesis.autograd.grad(row.sum(), [a, v])
+    assert of_a.tolist() == [10.0, 10.0] and of_v.tolist() == [[1.0, 1.0], [0.0, 0.0]]

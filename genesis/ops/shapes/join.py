@@ -148,9 +148,11 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 )
             )
     d = normalize_dim("stack", dim, len(shape) + 1)
-    if d < len(shape):  # one view, not one of each tensor
-        return reshape(cat(tensors, d), (*shape[:d], len(tensors), *shape[d:]))
-    return cat([unsqueeze(x, d) for x in tensors], d)
+    if d == len(shape):
+        return cat([unsqueeze(x, d) for x in tensors], d)
+    out = reshape(cat(tensors, d), (*shape[:d], len(tensors), *shape[d:]))  # one view, not one of each tensor
+    out._view = None  # of what nobody else has: it is no view for those who write to it
+    return out
 
 
 samples(stack, lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])])
