@@ -301,3 +301,27 @@ def test_programs_for_pytorch_are_warned(monkeypatch):
     got = [t.grad for t in (x, *net.parameters())]
     want = genesis.autograd.grad(net(x).square().sum(), (x, *net.parameters()))
     assert all(genesis.allclose(a, b) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3), (2,)])
+def test_gradients_of_programs_for_pytorch_are_summed_with_a_warning(shape, monkeypatch):
+    class Total(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * genesis.ones(shape)
+
+    x = genesis.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="the gradient of x has shape"):
+        Total.apply(x).backward()
+    monkeypatch.setattr(library, "_library", ["torch"])
+    if shape == (2,):
+        with pytest.raises(RuntimeError, match="the gradient of x has shape"):
+            Total.apply(x).backward()
+        return
+    with pytest.warns(UserWarning, match="is summed to \\[3\\], the shape of the input"):
+        Total.apply(x).backward()
+    assert x.grad.tolist() == [genesis.ones(shape).numel() / 3] * 3

@@ -14,6 +14,7 @@ reference cycle: dropping the last tensor frees all of it, without the garbage c
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from genesis.base import library
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.core.graph.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.graph.lost import run_site
@@ -178,7 +180,7 @@ class Node:
         """Whether summing a gradient of ``shape`` down to ``want`` is explained by broadcasting.
 
         It is where every axis that would be summed is an axis of an output, too. Anything else is a wrong rule, and
-        summing would hide it.
+        summing would hide it: what PyTorch does, and programs written for it rely on; they are warned.
         """
         extra = len(shape) - len(want)
         for out in [self._shape] if self._outputs is None else [spec[0] for spec in self._outputs if spec is not None]:
@@ -190,7 +192,11 @@ class Node:
             )
             if leading and stretched:
                 return True
-        return False
+        if not library.is_torch():
+            return False
+        text = f"{self.name()}: a gradient of shape {list(shape)} is summed to {list(want)}, the shape of the input"
+        warnings.warn(text, stacklevel=2)
+        return True
 
     def shape_message(self, edge: Edge, shape: tuple[int, ...]) -> str:
         """What to say of a gradient that does not fit its input."""
