@@ -67,7 +67,8 @@ def put(memory: Memory, call: Call) -> list[Part]:
     one = np.empty(1, out.spec.dtype)
     size = one.itemsize
     ghost = np.lib.stride_tricks.as_strided(one, out.spec.shape, [s * size for s in strides], writeable=False)
-    view = ghost[key]  # only addresses are computed
+    # only addresses are computed; without an ellipsis one element would be a number, at an address of its own
+    view = ghost[key if Ellipsis in key else (*key, ...)]
     offset = (view.__array_interface__["data"][0] - one.__array_interface__["data"][0]) // size
     whole = Builder(memory, call, out.spec.shape)
     zero = Symbol(Expression("number", (0,), out.spec.dtype))

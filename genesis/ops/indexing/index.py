@@ -143,6 +143,7 @@ samples(
     lambda t: [
         case(t(2), None, (5,), (slice(1, 3),)),
         case(t(2), None, (5,), (slice(3, None, -2),)),
+        case(t(), None, (5,), (3,)),
         case(t(3), wrap(np.array([0, 2, 2])), (4,), (AT,)),
     ],
 )
@@ -173,6 +174,7 @@ samples(
     put,
     lambda t: [
         case(t(4, 3), t(3), None, (1,)),
+        case(t(4, 3), t(), None, (2, 1)),
         case(t(4, 3), t(2, 3), wrap(np.array([0, 2])), (AT,)),
         case(t(3), t(), None, (slice(0, 2),)),
     ],

@@ -206,3 +206,42 @@ def test_all_is_one_native_call():
     step = Step(jit.optimized(jit.trace(lambda t, i: F.embedding(i, t), table, x)).program)
     assert step.compiled.parts == ((step.compiled.checks, len(step.compiled.rows)),)
     assert (step.compiled.checks, step.compiled.flags) == (1, 1)
+
+
+def set_at(x, key):
+    x[key] = 5.0
+    return x
+
+
+def added_at(x, key):
+    x[key].add_(2.0)
+    return x
+
+
+@pytest.mark.parametrize("write", [set_at, added_at])
+@pytest.mark.parametrize(
+    "make, key",
+    [
+        (lambda x: x.sum(0), 1),
+        (lambda x: x.sum(0)[1:], -1),
+        (lambda x: x * 2, (3, 1)),
+        (lambda x: (x * 2).t(), (1, -1)),
+        (lambda x: x.sum(), ()),
+        (lambda x: x * 2, (..., 4, 2)),
+        (lambda x: x * 2, (1, slice(2, None))),
+    ],
+)
+def test_one_element_is_written(write, make, key):
+    """Found by fuzz_compile, seed 510338: of a number, which is no view, the address was taken for the offset."""
+    x = numbers(5, 3)
+    phases = check(traced(lambda x: write(make(x), key), x), (x,), assert_close)
+    assert ops_left_to_the_host(phases) == []
+
+
+def test_the_gradient_of_one_element():
+    def function(x):
+        x = x.detach().requires_grad_()
+        return genesis.autograd.grad(x[3, 1] * x.sum(0)[2], x)[0]
+
+    x = numbers(5, 3)
+    assert ops_left_to_the_host(check(traced(function, x), (x,), assert_close)) == []
