@@ -539,3 +539,56 @@ def test_numbers_of_an_argument_that_is_written_to_later(write):
         seen.append((log, results))
     assert seen[0][0] == seen[1][0]
     np.testing.assert_allclose(seen[0][1], seen[1][1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [lambda: genesis.zeros(3), lambda: genesis.tensor([1.0, 2.0, 3.0])])
+def test_what_a_statement_reads_of_a_tensor_that_the_function_makes_with_known_numbers(make):
+    """Found by fuzz_compile, seed 422579: such a tensor was taken for one from outside, and was the same at each call."""
+    log = []
+
+    @genesis.compile
+    def step(x):
+        y, made = x.exp(), make()
+        log.append(made.sum().item())
+        return made, y
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = [step(genesis.ones(3))[0] for _ in range(4)]
+        for result in results:
+            result.add_(1.0)
+    expected = make()
+    assert [r.tolist() for r in results] == [(expected + 1).tolist()] * 4
+    assert log == [expected.sum().item()] * 4
+
+
+def test_a_tensor_of_known_numbers_that_a_statement_gets_is_written_to_behind_it():
+    log = []
+
+    @genesis.compile
+    def step(x):
+        y, made = x.exp(), genesis.zeros(3)
+        log.append(made)
+        made.add_(1.0)
+        return y
+
+    with pytest.warns(UserWarning, match="a tensor that it gets is written to behind it"):
+        for _ in range(3):
+            step(genesis.ones(3))
+    assert [x.tolist() for x in log] == [[1.0] * 3] * 3
+
+
+def test_a_parameter_that_the_function_makes_stays_one_for_a_statement():
+    log = []
+
+    @genesis.compile
+    def step(x):
+        y, made = x.exp(), nn.Parameter(genesis.zeros(3))
+        log.append(made)
+        return y
+
+    with pytest.warns(UserWarning, match="the Parameter that a statement reads at .* is made anew at each call"):
+        for _ in range(3):
+            step(genesis.ones(3))
+    assert len(log) == len({id(x) for x in log}) == 3
+    assert all(isinstance(x, nn.Parameter) for x in log)

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from genesis.arrays.memory import DeviceArray
 from genesis.base.errors import message
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
@@ -33,7 +36,7 @@ from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import UNKNOWN, Reading
 from genesis.jit.compiling.young import is_young
-from genesis.jit.traced import Traced
+from genesis.jit.traced import Cell, Traced
 
 
 class Hosts:
@@ -64,7 +67,8 @@ class Hosts:
             return FunctionType(code, scope, code.co_name, None, inside), tuple([filled[n] for n in sets])
 
         call = HostCall(title, build)
-        Reading(statement, cells, call, self.tracer._is_open).read(KNOWN[code.co_filename, code.co_firstlineno])
+        reading = Reading(statement, cells, call, self._cell, self.tracer._is_open)
+        reading.read(KNOWN[code.co_filename, code.co_firstlineno])
         self._keep(call, told)
         for i, name in enumerate(sets):
             cells[name].cell_contents = HostValue(Result(index, i + 1), title)
@@ -95,8 +99,10 @@ class Hosts:
         if isinstance(x, Number):
             return self._told(x.tensor, True, told)
         if isinstance(x, Tensor):
-            if not isinstance(x._array, Traced):
+            if self._cell(x) is None:
                 return x
+            if not isinstance(x._array, Traced) and (x._node is not None or type(x) is not Tensor):
+                raise _made_anew(x, title)
             for i, capture in enumerate(self.tracer.arguments):
                 if capture.tensor() is x and not capture.cell.written:
                     self._arguments.append((capture.cell, capture.cell.written))
@@ -111,9 +117,14 @@ class Hosts:
             return x
         if isinstance(x, FunctionType) and not x.__closure__:
             return x
-        raise NotKept(
-            message("compile", f"the {type(x).__name__} that a statement reads at {title} is made anew at each call")
-        )
+        raise _made_anew(x, title)
+
+    def _cell(self, x: Tensor) -> Cell | None:
+        """The memory of a tensor that is another one at each call: it is computed, or the function makes it."""
+        if isinstance(x._array, Traced):
+            return x._array.cell
+        plain = isinstance(x._array, np.ndarray | DeviceArray)
+        return self.tracer.array(x._array).cell if plain and self.tracer.memory.was_made(x._array) else None
 
     def _told(self, tensor: Tensor, number: bool, told: list[int]) -> Told:
         self.tensors.append(wrap(self.tracer.value(tensor.detach())))  # type: ignore[attr-defined]
@@ -204,6 +215,11 @@ class Hosts:
         changed = {id(held) for held, _ in call.changes}
         asked_behind = [self.tracer.asked_behind[var] for var, ask in self.tracer.numbers if changed & _looked_up(ask)]
         return any([b <= index for b in asked_behind]), any([b > index for b in asked_behind])
+
+
+def _made_anew(x: Any, title: str) -> NotKept:
+    text = f"the {type(x).__name__} that a statement reads at {title} is made anew at each call"
+    return NotKept(message("compile", text))
 
 
 def containers_in(x: Any) -> list[Any]:

@@ -23,7 +23,7 @@ from genesis.jit.compiling.leaves import (
 )
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.young import stores_in
-from genesis.jit.traced import Traced
+from genesis.jit.traced import Cell, Traced
 
 _CONTAINERS = (list, dict, set, deque)
 _ENDS = ("item", "tolist", "detach", "numpy", "shape", "size", "dim", "ndim", "numel", "dtype", "device", "data")
@@ -36,9 +36,15 @@ class Reading:
     """Looks up what the names in a statement are, and notes what it changes and whether it is blind."""
 
     def __init__(
-        self, statement: FunctionType, cells: dict[str, CellType], call: HostCall, is_open: Callable[[Tensor], bool]
+        self,
+        statement: FunctionType,
+        cells: dict[str, CellType],
+        call: HostCall,
+        cell_of: Callable[[Tensor], Cell | None],
+        is_open: Callable[[Tensor], bool],
     ) -> None:
-        self.globals, self.cells, self.call, self.is_open = statement.__globals__, cells, call, is_open
+        self.globals, self.cells, self.call = statement.__globals__, cells, call
+        self.cell_of, self.is_open = cell_of, is_open
 
     def _with_history(self, statement: ast.stmt) -> None:
         """Refuse to hand out tensors that gradients would flow through: what is computed of them has no history there."""
@@ -46,10 +52,10 @@ class Reading:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id in self.cells and is_set(self.cells[node.id]):
                 x = contents(self.cells[node.id])
-                traced = isinstance(x, Tensor) and isinstance(x._array, Traced)
-                if not traced or self._ends(node, above):
+                cell = self.cell_of(x) if isinstance(x, Tensor) else None
+                if cell is None or self._ends(node, above):
                     continue
-                self.call.handed.append((x._array.cell, x._array.cell.written))
+                self.call.handed.append((cell, cell.written))
                 self._refuse_history(node.id, x)
             elif isinstance(node, ast.Name) and node.id not in self.cells and not self._ends(node, above):
                 self._refuse_history(node.id, self.globals.get(node.id))
