@@ -61,10 +61,10 @@ class UntypedStorage:
         Raises:
             RuntimeError: the file is shorter, and not shared (then it is made longer)
 
-        >>> import genesis, os, tempfile
+        >>> import genesis, pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "file")
-        ...     _ = open(path, "wb").write(bytes([3, 4, 5]))
+        ...     path = pathlib.Path(folder, "file")
+        ...     _ = path.write_bytes(bytes([3, 4, 5]))
         ...     genesis.UntypedStorage.from_file(path, nbytes=2).tolist()
         [3, 4]
         """
