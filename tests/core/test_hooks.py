@@ -6,11 +6,13 @@ import copy
 import gc
 import threading
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import genesis as torch
+from genesis.profiler import profile
 
 graph = torch.autograd.graph
 
@@ -309,3 +311,20 @@ def test_hooks_outlive_a_time_without_gradients(way):
     del seen[:]
     w.sum().backward()
     assert seen == ["gradient"]
+
+
+@pytest.mark.parametrize("how", ["plainly", "profiled", "with create_graph", "with inputs", "with a shared weight"])
+def test_a_leaf_gets_its_gradient_as_soon_as_it_is_known(how):
+    """What hangs on leaves may send their gradients on their way while backward goes on, or step and free them."""
+    seen = []
+    weights = [torch.ones(3, requires_grad=True) for _ in range(3)]
+    for number, weight in enumerate(weights):
+        weight.register_post_accumulate_grad_hook(lambda w, number=number: seen.append(f"leaf {number}"))
+    value = torch.ones(3)
+    for number, weight in enumerate(weights):
+        value = value * weight * (weight if how == "with a shared weight" else 1.0)
+        value.register_hook(lambda g, number=number: seen.append(f"value {number}"))
+    options = {"with create_graph": {"create_graph": True}, "with inputs": {"inputs": weights}}.get(how, {})
+    with profile() if how == "profiled" else nullcontext():
+        value.sum().backward(**options)
+    assert seen == ["value 2", "leaf 2", "value 1", "leaf 1", "value 0", "leaf 0"]

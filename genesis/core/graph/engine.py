@@ -303,13 +303,15 @@ class _Task:
                                 following, passed, next_role = edge, gx, to
                                 continue
                             self._add(edge, gx)
-                        if left is None:  # this was its only use
-                            ready.append(target)
-                        elif left == 1:
-                            del owed[target]
-                            ready.append(target)
-                        else:
+                        if left is not None and left > 1:
                             owed[target] = left - 1
+                            continue
+                        if left is not None:
+                            del owed[target]
+                        if target._role is LEAF:  # at once, as PyTorch does: its hooks send it on its way
+                            self._visit(target, grads.pop(target, None))
+                        else:
+                            ready.append(target)
                     node = following
                     if node is not None:
                         g, role = passed, next_role
