@@ -17,7 +17,7 @@ import numpy as np
 import genesis
 from genesis import Tensor
 from genesis.base.text import for_stream, name_of
-from genesis.cli import breaking, stages, svg
+from genesis.cli import breaking, stages, svg, two_ranks
 from genesis.cli.doctor import DISTRIBUTION, threads
 from genesis.cli.report import Card, Section, write_report
 from genesis.cli.stages import Outcome
@@ -213,6 +213,7 @@ def make_report(
         _breaking_section(b),
         _graph_section(),
         *([_compiled_section(r.material["compiled"])] if "compiled" in r.material else []),
+        *([_ranks_section()] if two_ranks.installed() else []),
         _time_section(seconds, total),
     ]
     note = "fast mode, with lower bars" if options.fast else "full mode"
@@ -341,6 +342,18 @@ def _graph_section() -> Section:
             )
         ],
     )
+
+
+def _ranks_section() -> Section:
+    picture, told = two_ranks.step_of_two_ranks()
+    title, lead = "One step of two processes", "Two processes train one network, each on digits of its own."
+    if not picture:
+        return Section(title, f"{lead} This could not be drawn here: {told}")
+    caption = (
+        "For each rank, above what it computes and where it waits for the other, below the gradients on their way. "
+        "Where those lie below backward they cost nothing."
+    )
+    return Section(title, lead, [(picture, caption)], stages.source_of(two_ranks.train_step))
 
 
 def _time_section(seconds: dict[str, float], total: float) -> Section:

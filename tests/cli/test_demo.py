@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.cli import breaking, demo, main
+from genesis.cli import breaking, demo, main, two_ranks
 from genesis.kernels.llvm import loops
 
 BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")) if p), None)
@@ -55,6 +55,35 @@ def test_the_report_shows_the_compiled_step(fast):
     assert "phases" in section and "adam" in section and ">time, " in section and "phase 0: " in section
 
 
+@pytest.mark.skipif(not two_ranks.installed(), reason="there is no MPI")
+def test_the_report_shows_a_step_of_two_processes(fast):
+    """What each computes and what is on its way, by two lanes for each; both send gradients and go backward."""
+    page = (fast[0] / "report.html").read_text(encoding="utf-8")
+    section = page.partition("<h2>One step of two processes</h2>")[2].partition("</section>")[0]
+    assert "<title>One step of 2 ranks</title>" in section and "def train_step" in section
+    for kind in ("forward", "backward", "transfers"):
+        heights = set(re.findall(rf' y="([\d.]+)"[^>]*><title>{kind}, [\d.]+ ms</title>', section))
+        assert len(heights) == 2, (kind, section[-2000:])
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("raise ValueError('no')", "ValueError: no"),
+        ("pass", "it ended with 0"),
+        ("import time; time.sleep(60)", "more than 3"),
+    ],
+)
+def test_a_step_that_could_not_be_drawn(program, told, tmp_path, monkeypatch):
+    if not two_ranks.installed():
+        pytest.skip("there is no MPI")
+    (tmp_path / "program.py").write_text(program)
+    monkeypatch.setattr(two_ranks, "__file__", str(tmp_path / "program.py"))
+    monkeypatch.setattr(two_ranks, "SECONDS", 3)
+    section = demo._ranks_section()
+    assert told in section.lead and "could not be drawn" in section.lead and not section.figures
+
+
 WATCHED = """
 import sys
 sys.addaudithook(lambda event, _: event.startswith(("socket.", "subprocess.", "os.fork", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "webbrowser.")) and print(event, file=sys.stderr))
@@ -70,7 +99,8 @@ def test_the_same_seed_gives_the_same_numbers_without_a_socket(fast, tmp_path):
         text=True,
         check=True,
     )
-    assert done.stderr.split() == ["subprocess.Popen"] * 3  # trainings: two that are broken, one that is not
+    trainings = 3 + two_ranks.installed()  # two that are broken, one that is not; one by two processes
+    assert done.stderr.split() == ["subprocess.Popen"] * trainings
     again = json.loads(done.stdout)
     for part in ("reading", "writing", "own_gradient", "breaking"):
         a, b = fast[1][part], again[part]
