@@ -32,6 +32,7 @@ MODULES = (
     "genesis", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrize", "nn.utils.prune", "optim",
     "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.graph", "autograd.functional",
     "autograd.forward_ad", "func", "compiler", "jit", "profiler", "utils.data", "utils.checkpoint", "utils.tensorboard",
+    "utils.tensorboard.summary",
     "datasets", "io", "linalg", "fft", "special", "sparse", "masked", "signal.windows", "distributions", "distributed", "distributed.nn",
     "distributions.transforms", "distributions.constraints", "amp", "debug", "onnx", "sklearn", "pytorch", "interop",
     "overrides", "library", "devices", "testing", "base.errors",

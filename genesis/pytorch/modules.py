@@ -91,6 +91,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.utils.data": ("genesis.data",),
     "torch.utils.dlpack": ("genesis",),
     "torch.utils.tensorboard": ("genesis.utils.tensorboard",),
+    "torch.utils.tensorboard.summary": ("genesis.utils.tensorboard.summary",),
 }  # fmt: skip
 
 # beginnings of modules whose names programs import at their top and use with several machines only: what is absent can be

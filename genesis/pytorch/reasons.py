@@ -60,7 +60,6 @@ FAMILIES = {
     "torch.utils.collect_env": "`genesis doctor` says what is installed",
     "torch.utils.benchmark": "of its classes Timer and Measurement are there",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",
-    "torch.utils.tensorboard": "SummaryWriter is there",
     "torch.xpu": _GPU,
 }
 
@@ -210,7 +209,7 @@ DIFFERENT = {
     "torch.nn.attention.sdpa_kernel": "attention is computed one way, whatever is asked for",
     "torch.nn.utils.rnn.PackedSequence": "memory is never pinned",
     "torch.utils.data.DataLoader": "random numbers belong to the sample, not to the worker: the same for any number of workers",
-    "torch.utils.tensorboard.SummaryWriter": "it needs the package tensorboard; scalars, histograms, pictures and texts",
+    "torch.utils.tensorboard.SummaryWriter": "add_video writes GIFs with pillow, without moviepy; add_graph shows Genesis's own operations",
     "torch.nn.functional.interpolate": "uint8 images only with the nearest modes; gradients are those of the forward where a scale_factor leaves the size as it is",
     "torch.nn.functional.max_pool2d": "results are contiguous; windows that see nothing but padding are refused",
     "torch.use_deterministic_algorithms": "everything is deterministic, whatever is set",

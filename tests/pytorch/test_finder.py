@@ -125,7 +125,8 @@ from torch.nn.common_types import _size_2_t
 from torch.amp.grad_scaler import GradScaler
 from torch.cpu.amp import autocast
 from torch.profiler.profiler import profile
-from torch.utils.tensorboard.writer import SummaryWriter
+from torch.utils.tensorboard.writer import FileWriter, SummaryWriter
+from torch.utils.tensorboard.summary import hparams, make_histogram
 from torch.utils.model_zoo import load_url
 from torch.utils.data._utils.collate import default_collate
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -218,7 +219,7 @@ def test_variable_is_a_tensor(torch):
         ("import torch.nowhere", ModuleNotFoundError, "PyTorch 2.13 has no such name"),
         ("torch.reluu", AttributeError, "did you mean torch.relu"),
         ("torch.hub.load('a/b', 'c')", NotImplementedError, "nothing is downloaded"),
-        ("from torch.utils.tensorboard import FileWriter", ImportError, "SummaryWriter is there"),
+        ("from torch.utils.tensorboard import TensorBoard", ImportError, "PyTorch 2.13 has no such name"),
     ],
 )
 def test_what_is_not_there_says_why(torch, code, error, words):
