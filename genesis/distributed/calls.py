@@ -38,6 +38,9 @@ _ANSWER = 3.0  # seconds in which a rank that lives says what it does
 _KEPT = 8  # calls that a rank remembers
 _MISMATCH, _SUM = "collective mismatch", " sum"
 
+# transfers of devices that no engine has yet (`by_host`): each starts, and takes itself away, before the next call
+UNSTARTED: deque[Callable[[], None]] = deque()
+
 _yield = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 
 
@@ -84,6 +87,8 @@ class Calls:
         """The next call, and the agreement about it, which was started."""
         if self.broken is not None:
             raise DistributedError(self.broken)
+        while UNSTARTED:
+            UNSTARTED[0]()
         self.count = number = self.count + 1
         call = Call(number, name, looks, *site_here())
         self.last.append(call)
@@ -289,6 +294,11 @@ class Work:
         """The rank that a message came from."""
         self.wait()
         return self._calls.ranks[self._request.sender]  # type: ignore[attr-defined, no-any-return]
+
+    def advance(self) -> None:
+        """Bring the transfer forward, without taking what came of it."""
+        if not self._done:
+            self._request.Test()
 
 
 OPEN: set[Work] = set()  # transfers that run: their memory must stay

@@ -1,5 +1,6 @@
 """Collectives of tensors on devices, without a way over the host, where the device's memory has something that moves it
-between processes (`genesis.arrays.memory.Memory.between_ranks`): NCCL for GPUs.
+between processes (`genesis.arrays.memory.Memory.between_ranks`): NCCL for GPUs. Where it is missing the host's engine does
+that, with copies that nobody waits for (`by_host`).
 
 That is asked for what it does as every engine does: numbers combined with the same meaning, or moved. Everything else,
 and every device without, goes by way of the host (`genesis.distributed.memory`).
@@ -18,6 +19,7 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.writes import bump
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.distributed.by_host import ByHost
 from genesis.distributed.groups import ProcessGroup
 from genesis.distributed.memory import check_memory
 
@@ -32,6 +34,8 @@ def engine_of(members: ProcessGroup, *tensors: Any, op: str = "") -> Any:
     first = arrays[0]
     if any([a.device != first.device or a.dtype != first.dtype for a in arrays]):
         return None
+    if op == "mean" and first.dtype.kind in "iub":  # which is refused
+        return None
     if first.device not in members.devices:
         members.devices[first.device] = _begun(members, first)
     engine = members.devices[first.device]
@@ -44,7 +48,7 @@ def _begun(members: ProcessGroup, array: Any) -> Any:
     able = np.array([way is not None and way.available()], np.int32)
     _waited(members, "all_reduce", able, lambda: engine.all_reduce(able, "min"))
     if not able[0]:
-        return None
+        return None if way is None else ByHost(way.crossing(array), engine)
 
     def unique(own: bytes | None) -> bytes:
         held = np.frombuffer(bytearray(own or bytes(way.UNIQUE)), BYTES)

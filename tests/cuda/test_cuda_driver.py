@@ -226,6 +226,19 @@ def test_streams_of_programs(gpu):
     assert len({Stream().handle for _ in range(99)}) == 32
 
 
+def test_what_is_asked_again_and_again_is_done_at_last(gpu):
+    event, stream = Event(), Stream()
+    gpu.fill(gpu.allocate(32), 0, 1, 32, stream.handle)
+    event.record(stream)
+    assert not event.query() and not stream.query()
+    while not event.query():
+        pass
+    gpu.fill(gpu.allocate(32), 0, 1, 32, stream.handle)
+    assert event.query() and not stream.query()
+    while not stream.query():
+        pass
+
+
 def test_events_measure_time(gpu):
     start, end = Event(enable_timing=True), Event(enable_timing=True)
     with pytest.raises(TypeError, match="both events must be recorded, with enable_timing=True"):

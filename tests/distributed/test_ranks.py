@@ -147,5 +147,10 @@ def test_data_parallel_training(ranks):
     passes(ranks, "data_parallel.py")
 
 
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+def test_modules_on_gpus(ranks):
+    passes(ranks, "training_on_devices.py")
+
+
 def test_tensors_on_gpus():
     passes(2, "on_devices.py")

@@ -33,8 +33,7 @@ HOST = {
     "special_modified_bessel_k0 special_modified_bessel_k1 special_ndtri special_scaled_modified_bessel_k0 "
     "special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
     "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w special_spherical_bessel_j0 special_zeta",
-    "ranks, which share memory of the CPU": "all_gather_stacked all_reduce broadcast_from exchange gather_to "
-    "reduce_scatter_stacked reduce_to scatter_from",
+    "blocks for ranks, which share memory of the CPU": "exchange gather_to scatter_from",
 }
 computed_on_host: dict[str, str] = {}  # ops, and why
 

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.cuda.arrays import CudaArray
+from genesis.cuda.libraries.crossing import Crossing
 from genesis.cuda.libraries.loading import library
+from genesis.cuda.memory.sequence import crosses
 from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.streams import Event, Stream, current
 
@@ -62,6 +64,7 @@ class Communicator:
         return op in ("sum", "product") or (dtype.kind in "iu" and op in OPS)
 
     def _told(self, call: Callable[[int], None], *arrays: CudaArray) -> Transfer:
+        crosses("what ranks agree about")
         self.stream.wait_stream(current(self.on))
         for array in arrays:
             array.storage.used_on(self.stream)
@@ -117,3 +120,8 @@ def available() -> bool:
 def communicator(array: CudaArray, rank: int, size: int, unique: Callable[[bytes | None], bytes]) -> Communicator:
     """NCCL for the device of an array; see `genesis.arrays.memory.Memory.between_ranks`."""
     return Communicator(array.on, rank, size, unique)
+
+
+def crossing(array: CudaArray) -> Crossing:
+    """The way to the host and back, where there is no NCCL."""
+    return Crossing(array.on)

@@ -243,7 +243,8 @@ class Emulated(Driver):
     def stream_query(self, stream: int) -> bool:
         with self._lock:
             self._enter("stream_query", captures=False)
-            if self.queues.at(stream, "stream_query").waiting:
+            self.queues.at(stream, "stream_query")
+            if not self.queues.is_empty(stream):
                 return False
             self.clocks.host_waited(stream)
             return True
@@ -277,10 +278,10 @@ class Emulated(Driver):
     def event_query(self, event: int) -> bool:
         with self._lock:
             self._enter("event_query", captures=False)
-            known = self.queues.events[event]
-            if known.done == known.records:
+            done = self.queues.is_done(event)
+            if done:
                 self.clocks.host_waited_for_event(event)
-            return known.done == known.records
+            return done
 
     def event_synchronize(self, event: int) -> None:
         with self._lock:

@@ -1,4 +1,5 @@
-"""The streams and events of the emulated device: queues of work that run when somebody waits for them.
+"""The streams and events of the emulated device: queues of work that run when somebody waits for them, or asks a
+fourth time whether they are done.
 
 While a graph is being recorded, work goes to the graph instead; another stream joins by waiting for an event of one that
 does so.
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from genesis.cuda.runtime.clocks import Clocks
 from genesis.cuda.runtime.emulated_memory import Outside
 
+IN_VAIN = 3  # questions whether something is done that are answered with no
 QUEUE = 256  # pieces of work after which a queue runs, so that memory does not grow with what nobody waits for
 
 Span = tuple[int, int, bool]  # an address, a number of bytes, whether they are written
@@ -36,6 +38,7 @@ class Queue:
     device: int
     waiting: deque[Work] = field(default_factory=deque)
     graph: list[Work] | None = None  # of a capture
+    asked: int = 0  # how often whether it is done, in vain
 
 
 @dataclass(slots=True)
@@ -47,6 +50,7 @@ class Recorded:
     done: int = 0
     stream: int = 0
     at: float = 0.0
+    asked: int = 0  # how often whether it is done, in vain
 
 
 class Queues:
@@ -103,6 +107,22 @@ class Queues:
         for stream in list(self._queues):
             self.drain(stream)
         self.clocks.host_waited_for_all()
+
+    def is_empty(self, stream: int) -> bool:
+        """Whether a stream has done all; asked again and again, it has at last."""
+        queue = self._queues[stream]
+        queue.asked = queue.asked + 1 if queue.waiting else 0
+        if queue.asked > IN_VAIN:
+            self.drain(stream)
+        return not queue.waiting
+
+    def is_done(self, event: int) -> bool:
+        """Whether an event has come; asked again and again, it has at last."""
+        known = self.events[event]
+        known.asked = known.asked + 1 if known.done < known.records else 0
+        if known.asked > IN_VAIN:
+            self.finish(event)
+        return known.done == known.records
 
     def destroy(self, stream: int) -> None:
         self.drain(stream)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.device import CPU
 from genesis.base.errors import ShapeError, UnsupportedError, message
 from genesis.core.call.kind import Kind, as_it_is, called
 from genesis.core.call.kinds import case, primitive
@@ -43,7 +42,7 @@ def _collective(vjp: Callable[..., Any], infer: Callable[..., Any], batch: Calla
 
 
 def _like(input: Spec, shape: tuple[int, ...]) -> Spec:
-    return Spec(shape, input.dtype, CPU)
+    return Spec(shape, input.dtype, input.device)
 
 
 def _combined(

@@ -16,9 +16,13 @@ from weakref import ref
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of
+from genesis.arrays.protocol import device_of
+from genesis.base.device import MEMORIES
 from genesis.base.errors import DistributedError, GraphError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph import engine
+from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.parallel.shards import TreeSum, sum_in_graph
 
@@ -35,7 +39,9 @@ class Bucket:
         self.numbers, self.shapes = list(numbers), [tuple(parameters[n].shape) for n in numbers]
         ends = np.cumsum([parameters[n].numel() for n in numbers])
         self.ranges = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
-        self.dtype, self.size = parameters[numbers[0]]._array.dtype, -(-self.ranges[-1][1] // parts) * parts
+        first = parameters[numbers[0]]._array
+        self.dtype, self.size = first.dtype, -(-self.ranges[-1][1] // parts) * parts
+        self.device = first.device if isinstance(first, DeviceArray) else None  # None: memory of the CPU
         self.memory: Any = None
         self.missing = 0
         self.work: Any = None
@@ -44,8 +50,11 @@ class Bucket:
         """Before a backward: memory that holds the gradients there are, or that nobody else looks at."""
         self.missing, self.work = len(self.numbers), None
         if self.memory is None or (sys.getrefcount(self.memory) > _UNHELD and not self._holds(parameters)):
-            self.memory = np.empty(self.size, self.dtype)
-            self.memory[self.ranges[-1][1] :] = 0
+            if self.device is None:
+                self.memory = np.empty(self.size, self.dtype)
+                self.memory[self.ranges[-1][1] :] = 0
+            else:
+                self.memory = MEMORIES[self.device.type].zeros((self.size,), self.dtype, self.device)
 
     def _holds(self, parameters: Sequence[Tensor]) -> bool:
         grads = [parameters[n].grad for n in self.numbers]
@@ -54,7 +63,40 @@ class Bucket:
     def view(self, at: int) -> Any:
         """The memory for one gradient."""
         begin, end = self.ranges[at]
-        return self.memory[begin:end].reshape(self.shapes[at])
+        if self.device is None:
+            return self.memory[begin:end].reshape(self.shapes[at])
+        return wrap(self.memory)[begin:end].view(self.shapes[at])._array  # type: ignore[attr-defined]
+
+    @no_grad()
+    def take(self, at: int, g: Any, share: float) -> Any:
+        """Put a gradient into the memory, where it may lie already; what it is there. Of memory of the CPU the share of it."""
+        view = self.view(at)
+        if self.device is None:
+            np.multiply(g, self.dtype.type(share), out=view)
+        elif g.base is not self.memory:
+            memory_of(view).assign(view, g)
+        return view
+
+    @no_grad()
+    def divide(self, share: float) -> None:
+        """The share of what lies on a device: by one kernel, when all gradients are there."""
+        if self.device is not None:
+            wrap(self.memory).mul_(float(self.dtype.type(share)))  # type: ignore[attr-defined]
+
+    def clear(self, at: int | None = None) -> None:
+        """Zeros for one gradient, or for all."""
+        view = self.memory if at is None else self.view(at)
+        if self.device is None:
+            view[...] = 0
+        else:
+            wrap(view).zero_()  # type: ignore[attr-defined]
+
+    def advance(self) -> None:
+        """Bring what is on its way forward. On a device that takes nothing yet: its stream would wait for it."""
+        if self.device is None:
+            self.work.is_completed()
+        else:
+            self.work.advance()
 
 
 class Buckets:
@@ -77,17 +119,18 @@ class Buckets:
             parameter.register_post_accumulate_grad_hook(partial(_came, ref(self), number))
 
     def _lay_out(self, order: Sequence[int]) -> None:
-        """Buckets of parameters in this order, for each dtype its own."""
+        """Buckets of parameters in this order, for each dtype and device its own."""
         done: list[list[int]] = []
         begun: dict[Any, list[int]] = {}
         sizes: dict[Any, int] = {}
         for number in order:
             array = self.parameters[number]._array
-            begun.setdefault(array.dtype, []).append(number)
-            sizes[array.dtype] = sizes.get(array.dtype, 0) + array.nbytes
-            if sizes[array.dtype] >= (min(_FIRST, self.cap) if not done else self.cap):
-                done.append(begun.pop(array.dtype))
-                del sizes[array.dtype]
+            kind = array.dtype, device_of(array)
+            begun.setdefault(kind, []).append(number)
+            sizes[kind] = sizes.get(kind, 0) + array.nbytes
+            if sizes[kind] >= (min(_FIRST, self.cap) if not done else self.cap):
+                done.append(begun.pop(kind))
+                del sizes[kind]
         parts = self.group.size() if self.in_tree else 1
         self.buckets = [Bucket(numbers, self.parameters, parts) for numbers in [*done, *begun.values()]]
         self.where = {n: (bucket, at) for bucket in self.buckets for at, n in enumerate(bucket.numbers)}
@@ -107,7 +150,8 @@ class Buckets:
         if not self.expected:
             return
         g = parameter.grad
-        if g is None or g._array.__class__ is not np.ndarray or g._node is not None:
+        usual = g is not None and (g._array.__class__ is np.ndarray or isinstance(g._array, DeviceArray))
+        if g is None or not usual or g._node is not None:
             self._unusual(parameter, g)
             return
         if number in self.ready:
@@ -125,14 +169,12 @@ class Buckets:
         if bucket.missing == 0:
             self._start()
         elif self.next:
-            self.buckets[self.next - 1].work.is_completed()  # brings it forward
+            self.buckets[self.next - 1].advance()
 
     def _take(self, number: int, g: Tensor) -> None:
         """Put the share of a gradient into its bucket, which it is a view of from then on."""
         bucket, at = self.where[number]
-        view = bucket.view(at)
-        share = bucket.dtype.type(1 / self.ranks)
-        np.multiply(g._array, share, out=view)
+        view = bucket.take(at, g._array, 1 / self.ranks)
         if g._array.base is not bucket.memory:
             self.parameters[number].grad = wrap(view)
 
@@ -140,6 +182,7 @@ class Buckets:
         """Begin with the buckets that are full and whose turn it is."""
         while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
             bucket = self.buckets[self.next]
+            bucket.divide(1 / self.ranks)
             bucket.work = self._sum(bucket.memory)
             self.next += 1
 
@@ -155,7 +198,7 @@ class Buckets:
             raise self._unfinished(absent)
         for number in absent:
             bucket, at = self.where[number]
-            bucket.view(at)[...] = 0
+            bucket.clear(at)
             bucket.missing -= 1
         self._start()
         self.expected = False
@@ -170,7 +213,7 @@ class Buckets:
         """What a rank that has no gradients does while others combine theirs: it gets them."""
         self.prepare()
         for bucket in self.buckets:
-            bucket.memory[...] = 0
+            bucket.clear()
             bucket.missing = 0
         self._start()
         self.expected = False

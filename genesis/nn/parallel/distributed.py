@@ -9,8 +9,10 @@ from typing import Any
 from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
+from genesis.base.pytree import tree_map
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
 from genesis.nn.parallel.shards import Shards
@@ -38,7 +40,8 @@ class DistributedDataParallel(Module):
         init_sync: make parameters and buffers those of rank 0 now
         find_unused_parameters: the loss may not depend on all parameters; those that no rank used keep what is in ``.grad``
         static_graph: accepted as ``find_unused_parameters``
-        device_ids, output_device: None, as there are no GPUs
+        device_ids: the one device that the module is on, to which inputs are then moved; None: inputs come as they are
+        output_device: the same device, or None
         gradient_as_bucket_view: accepted, they are
         dim, check_reduction: accepted for PyTorch's sake
         shards: ours: divide the batch into so many logical shards, a power of two, whatever the number of ranks: 1, 2, ...
@@ -79,9 +82,7 @@ class DistributedDataParallel(Module):
         name = "DistributedDataParallel"
         if not isinstance(module, Module):
             raise ArgumentError(message(name, f"expected a module, got {type(module).__name__}"))
-        if device_ids or output_device is not None:
-            text = f"there are no GPUs here, device_ids={device_ids!r}, output_device={output_device!r}"
-            raise UnsupportedError(message(name, text, hint="device_ids=None"))
+        self.device = _one_device(name, module, device_ids, output_device)
         cap = _CAP if bucket_cap_mb is None else bucket_cap_mb
         if not cap > 0:
             raise ArgumentValueError(message(name, f"bucket_cap_mb is {bucket_cap_mb}, expected more than 0"))
@@ -91,12 +92,15 @@ class DistributedDataParallel(Module):
                 message(name, "no parameter of the module requires grad", hint="the module itself")
             )
         self.module, self.process_group = module, _groups.group_of(name, process_group)
-        self.dim, self.device_ids, self.output_device = dim, None, None
+        self.device_ids = None if self.device is None else [self.device.index]
+        self.dim, self.output_device = dim, self.device
         self.broadcast_buffers = broadcast_buffers is not False
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = True, True
         self._together, self._join_config = self.process_group.size() > 1, _join.Config()
         shards = _environment.logical_ranks() if shards is None else shards
+        if shards is not None:
+            _check_shards(named)
         self.shards = None if shards is None else Shards(shards, self.process_group)
         if self._together:
             if init_sync:
@@ -111,6 +115,8 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives; the backward through it combines gradients, unless this is inside of `no_sync`."""
+        if self.device is not None:
+            inputs, kwargs = tree_map(self._moved, (inputs, kwargs))
         root = _models.begun(self) if self._join_config.enable else 0
         if self._together and self.require_backward_grad_sync:
             buffers = list(self.module.buffers()) if self.broadcast_buffers else []
@@ -123,6 +129,9 @@ class DistributedDataParallel(Module):
         if self.shards is not None and grad_mode.get():
             return self.shards(self.module, inputs, kwargs)
         return self.module(*inputs, **kwargs)
+
+    def _moved(self, x: Any) -> Any:
+        return x.to(self.device, non_blocking=True) if isinstance(x, Tensor) else x
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -172,13 +181,37 @@ class DistributedDataParallel(Module):
 
     @property
     def join_device(self) -> Any:
-        """The CPU."""
-        return device("cpu")
+        """The device of the module's first parameter."""
+        return next(self.module.parameters()).device
 
     @property
     def join_process_group(self) -> Any:
         """The ranks."""
         return self.process_group
 
+
+def _one_device(name: str, module: Module, device_ids: Any, output_device: Any) -> Any:
+    """The device that the module is on, if it was named; None where none was."""
+    named = [*(device_ids or ()), *([] if output_device is None else [output_device])]
+    if not named:
+        return None
+    asked = {str(device("cuda", each) if isinstance(each, int) else device(each)) for each in named}
+    there = {str(each.device) for each in [*module.parameters(), *module.buffers()]}
+    if len(asked) > 1 or len(device_ids or [0]) > 1 or asked != there:
+        text = f"device_ids={device_ids!r}, output_device={output_device!r}, and the module is on {', '.join(sorted(there))}"
+        raise ArgumentValueError(message(name, text, hint="module.to(device) and device_ids=[its index], or None"))
+    return device(asked.pop())
+
+
+def _check_shards(named: Any) -> None:
+    """Shards are summed in memory of the CPU."""
+    elsewhere = [f"{key} on {p.device}" for key, p in named if p.device.type != "cpu"]
+    if elsewhere:
+        raise UnsupportedError(
+            message(_NAME, f"shards are summed on the CPU, {elsewhere[0]}", hint="shards=None, or module.to('cpu')")
+        )
+
+
+_NAME = "DistributedDataParallel"
 
 explain_all(globals())

@@ -222,7 +222,7 @@ def samplers():
 def what_is_refused():
     refused(TypeError, "expected a module, got int", lambda: DistributedDataParallel(3))
     refused(ValueError, "no parameter of the module requires grad", lambda: DistributedDataParallel(nn.ReLU()))
-    refused(NotImplementedError, "there are no GPUs here", lambda: DistributedDataParallel(network(), device_ids=[0]))
+    refused(ValueError, "and the module is on cpu", lambda: DistributedDataParallel(network(), device_ids=[0]))
     if size == 1:
         return
     parallel = DistributedDataParallel(network())

@@ -1,0 +1,212 @@
+"""Modules on a GPU, an emulated one of each rank, trained by several ranks: through a stand-in of NCCL, and without it by
+way of the host; the steps are those of the same ranks on the CPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
+
+import genesis
+import genesis.distributed as dist
+from genesis import nn, optim
+from genesis.cuda.libraries import loading, nccl
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
+from genesis.distributed.by_host import Staged
+from genesis.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "cuda"))
+from library_stand_ins import Nccl
+
+X, Y = examples(3, 2)
+
+
+def network(seed=0):
+    genesis.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
+
+
+def there(x):
+    return mine(x).to("cuda")
+
+
+def on_the_host(model):
+    """The same model on the CPU, to compare its parameters."""
+    copy = network()
+    copy.load_state_dict({name: x.cpu() for name, x in model.state_dict().items()})
+    return copy
+
+
+def parallel_training():
+    for cap, set_to_none in [(25, True), (1e-4, True), (3e-4, False)]:
+        plain, model = network(), network(seed=rank).to("cuda")  # of other ranks other parameters, at first
+        parallel = DistributedDataParallel(model, device_ids=[0], bucket_cap_mb=cap)
+        near(plain, on_the_host(model), "shared")
+        a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(parallel.parameters(), 0.1)
+        for x, y in zip(X, Y, strict=True):
+            a.zero_grad(set_to_none)
+            loss_of(plain, x, y).backward()
+            a.step()
+            b.zero_grad(set_to_none)
+            loss_of(parallel, mine(x), there(y)).backward()  # ``device_ids`` moves the inputs
+            b.step()
+            near(plain, on_the_host(model), cap)
+        if size > 1:
+            buckets = parallel._buckets.buckets
+            assert (len(buckets) > 1) == (cap < 1)
+            for bucket in buckets:
+                for n in bucket.numbers:
+                    assert parallel._buckets.parameters[n].grad._array.base is bucket.memory
+
+
+def transfers_beside_backward(kind):
+    """Backward never waits for what is on its way, and begins what it can."""
+    model = network().to("cuda")
+    parallel = DistributedDataParallel(model, bucket_cap_mb=1e-4)
+    loss_of(parallel, there(X[0]), there(Y[0])).backward()  # after which buckets follow the order of gradients
+    done, join, came = [], kind.join, parallel._buckets.came
+
+    def joined(self):
+        done.append("join")
+        join(self)
+
+    def counted(number, parameter):
+        came(number, parameter)
+        done.append("gradient")
+
+    kind.join, parallel._buckets.came = joined, counted
+    try:
+        loss_of(parallel, there(X[0]), there(Y[0])).backward()
+    finally:
+        kind.join = join
+    gradients, buckets = len(list(model.parameters())), len(parallel._buckets.buckets)
+    assert buckets > 1 and done == ["gradient"] * gradients + ["join"] * buckets, done
+
+
+def accumulation_and_what_is_kept():
+    plain, model = network(), network().to("cuda")
+    parallel = DistributedDataParallel(model, bucket_cap_mb=1e-4)
+    for x, y in zip(X, Y, strict=True):
+        loss_of(plain, x, y).backward()
+    with parallel.no_sync():
+        for x, y in zip(X[:2], Y[:2], strict=True):
+            loss_of(parallel, there(x), there(y)).backward()
+    loss_of(parallel, there(X[2]), there(Y[2])).backward()
+    for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.cpu().numpy())
+    kept = [p.grad for p in model.parameters()]  # what a program holds is not written over
+    before = [g.clone() for g in kept]
+    parallel.zero_grad()
+    loss_of(parallel, there(X[0]), there(Y[0])).backward()
+    assert all(g.equal(b) for g, b in zip(kept, before, strict=True))
+
+
+class Choice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.branches = nn.ModuleList([nn.Linear(5, 2) for _ in range(size + 1)])
+
+    def forward(self, x, which):
+        return self.branches[which](x)
+
+
+def unused_parameters_and_fewer_steps():
+    genesis.manual_seed(0)
+    model, x = Choice().double().to("cuda"), X[0].to("cuda")
+    parallel = DistributedDataParallel(model, find_unused_parameters=True, bucket_cap_mb=1e-4)
+    for _ in range(3):
+        parallel.zero_grad()
+        parallel(x, rank).sum().backward()  # each rank another branch, nobody the last
+        for branch in model.branches[:size]:
+            np.testing.assert_allclose(branch.weight.grad.cpu().numpy(), np.tile(X[0].sum(0).numpy() / size, (2, 1)))
+        assert model.branches[size].weight.grad is None
+    layer = nn.Linear(5, 2).double().to("cuda")
+    parallel = DistributedDataParallel(layer)
+    with parallel.join():
+        for _ in range(1 + rank):
+            parallel.zero_grad()
+            parallel(x).sum().backward()
+    np.testing.assert_allclose(layer.weight.grad.cpu().numpy(), np.tile(X[0].sum(0).numpy() / size, (2, 1)))
+
+
+def buffers_and_halves():
+    model = nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3)).double().to("cuda")
+    with genesis.no_grad():
+        model[1].running_mean += rank
+    parallel = DistributedDataParallel(model)
+    assert model[1].running_mean.tolist() == [0, 0, 0]
+    parallel(there(X[0]))
+    parallel.eval()(there(X[1]))  # which makes the buffers those of rank 0
+    means = [None] * size
+    dist.all_gather_object(means, model[1].running_mean.cpu())
+    assert all(m.equal(means[0]) for m in means)
+    layer = nn.Linear(5, 2).bfloat16().to("cuda")
+    parallel = DistributedDataParallel(layer)
+    parallel(genesis.full((4, 5), float(rank), dtype=genesis.bfloat16, device="cuda")).sum().backward()
+    assert (layer.weight.grad == 4 * (size - 1) / 2).all().item() and layer.weight.grad.dtype == genesis.bfloat16
+
+
+def compiled():
+    plain, model = network(), network().to("cuda")
+    parallel = DistributedDataParallel(model)
+    a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(parallel.parameters(), 0.1)
+    step = compiled_step(parallel, b)
+    for x, y in zip(X, Y, strict=True):
+        a.zero_grad()
+        loss_of(plain, x, y).backward()
+        a.step()
+        step(there(x), there(y))
+        near(plain, on_the_host(model))
+
+
+def wrong():
+    layer = nn.Linear(2, 2).to("cuda")
+    refused(ValueError, "the module is on cuda:0", lambda: DistributedDataParallel(layer, device_ids=[0, 1]))
+    refused(ValueError, "the module is on cpu", lambda: DistributedDataParallel(nn.Linear(2, 2), device_ids=[0]))
+    refused(NotImplementedError, "shards are summed on the CPU", lambda: DistributedDataParallel(layer, shards=4))
+    parallel = DistributedDataParallel(layer)
+    refused(RuntimeError, "no gradient came for weight", lambda: (parallel(genesis.ones(1, 2, device="cuda")),
+                                                                  layer.bias.sum().backward()))  # fmt: skip
+    refused(RuntimeError, "integers have no mean",
+            lambda: dist.all_reduce(genesis.ones(2, dtype=genesis.int64, device="cuda"), dist.ReduceOp.AVG))  # fmt: skip
+
+
+def other_orders_of_waiting():
+    """A rank that waits in another group brings its transfers of this one forward."""
+    other = dist.new_group(range(size))
+    x = genesis.full((3,), float(rank), device="cuda")
+    work = dist.all_reduce(x, async_op=True)
+    if rank:
+        work.wait()
+    y = genesis.ones(2)
+    dist.all_reduce(y, group=other)
+    work.wait()
+    assert x.tolist() == [size * (size - 1) / 2] * 3 and y.tolist() == [size] * 2
+
+
+def check(kind):
+    parallel_training()
+    if size > 1:
+        transfers_beside_backward(kind)
+        unused_parameters_and_fewer_steps()
+        buffers_and_halves()
+        wrong()
+    accumulation_and_what_is_kept()
+    other_orders_of_waiting()
+    compiled()
+
+
+comm = MPI.COMM_WORLD.Dup()
+with using(Emulated(1)) as driver:
+    check(Staged)
+    dist.destroy_process_group()
+    with loading.standing_in(nccl=Nccl(driver, comm.allgather)):
+        dist.init_process_group("nccl")
+        check(nccl.Transfer)
+        dist.destroy_process_group()
+print(f"rank {rank} is done", flush=True)
