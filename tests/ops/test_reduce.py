@@ -310,3 +310,21 @@ def test_diff():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(genesis.zeros(0, 3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "dim"), [((10000,), None), ((7, 1001), 1), ((3, 50, 130), (1, 2)), ((64, 65), -1)])
+def test_products_of_long_rows(shape, dim, dtype):
+    x = np.random.default_rng(0).uniform(0.99, 1.01, shape).astype(dtype)
+    found = (
+        genesis.tensor(x).prod(dim)
+        if dim.__class__ is int
+        else genesis.tensor(x).prod()
+        if dim is None
+        else genesis.prod(genesis.tensor(x), dim)
+    )
+    wanted = np.prod(x, dim, np.longdouble)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=40 * np.finfo(dtype).eps)
+    x[..., 5] = 0
+    assert not genesis.tensor(x).prod(-1, keepdim=True).numpy().any()

@@ -267,3 +267,43 @@ def test_batches_of_searchsorted(name):
     )
     found = genesis.vmap(f, in_dims=dims)(*args)
     assert found.shape == expected.shape and (found == expected).all()
+
+
+def _top_reference(x, k, largest):
+    """By sorting; of equals the first."""
+    order = np.argsort(-x if largest else x, axis=-1, kind="stable")
+    return np.take(order, range(k), -1)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("shape", [(1, 5000), (3, 1000), (2, 3, 900)])
+def test_topk_of_long_rows(shape, largest):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for k in (1, 7, 20, 300):
+        values, indices = genesis.tensor(x).topk(k, largest=largest)
+        assert np.array_equal(indices.numpy(), _top_reference(x, k, largest))
+        assert np.array_equal(values.numpy(), np.take_along_axis(x, indices.numpy(), -1))
+        first = genesis.tensor(np.moveaxis(x, -1, 0)).topk(k, 0, largest)[1]
+        assert first.is_contiguous() and np.array_equal(np.moveaxis(first.numpy(), 0, -1), indices.numpy())
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("position", [3, 999])  # 999 is in no group
+def test_topk_of_long_rows_with_equals_nan_and_infinities(position, largest):
+    x = np.zeros((2, 1000), np.float32)
+    assert np.array_equal(genesis.tensor(x).topk(5, largest=largest).values.numpy(), x[:, :5])
+    x[0] = np.random.default_rng(0).standard_normal(1000)
+    x[0, position], x[1, 5] = np.nan, np.inf
+    values, indices = (r.numpy() for r in genesis.tensor(x).topk(4, largest=largest))
+    wanted = np.sort(x)[:, ::-1][:, :4] if largest else np.sort(x)[:, :4]
+    assert np.array_equal(values, wanted, equal_nan=True)
+    assert np.array_equal(np.take_along_axis(x, indices, 1), values, equal_nan=True)
+
+
+def test_topk_of_long_rows_of_integers():
+    x = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, (2, 3000))
+    x[0, 17], x[1, 18] = 2**63 - 1, -(2**63)
+    for largest in (True, False):
+        assert np.array_equal(
+            genesis.tensor(x).topk(9, largest=largest).values.numpy(), np.sort(x)[:, :: -1 if largest else 1][:, :9]
+        )

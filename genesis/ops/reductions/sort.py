@@ -61,6 +61,7 @@ class mode_result(NamedTuple):  # noqa: N801
 
 
 _FEW = 64  # elements whose order takes no longer than to part them
+_GROUPS, _EACH = 8, 4  # for the k best of many: groups for each of them, and elements in each group, at least
 
 
 def _order(x: Any, dim: int, descending: bool) -> Any:
@@ -164,10 +165,39 @@ def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
     x, size = widened(input), input.shape[dim]
     if not 0 < k < size or size <= _FEW:
         return np.ascontiguousarray(_order(x, dim, largest)[(*[slice(None)] * dim, slice(k))])
+    few = _among_few(np.moveaxis(x, dim, -1).reshape(-1, size), k, largest)
+    if few is not None:
+        return np.ascontiguousarray(np.moveaxis(few.reshape(*x.shape[:dim], *x.shape[dim + 1 :], k), -1, dim))
     chosen = range(size - k, size) if largest else range(k)
     positions = np.sort(np.argpartition(x, size - k if largest else k - 1, dim).take(chosen, dim), dim)
     order = _order(np.take_along_axis(x, positions, dim), dim, largest)
     return np.take_along_axis(positions, order, dim)
+
+
+def _among_few(x: Any, k: int, largest: bool) -> Any:
+    """`top_positions` of rows by way of few candidates, or None where that does not pay: of ``count`` groups of elements
+    the ``k`` best of the groups' best are a bound that at least ``k`` elements of a row reach, and mostly few more.
+    """
+    count = max(_GROUPS * k, 2 * _FEW)
+    each = min(x.shape[1] // count, _FEW)
+    if each < _EACH:
+        return None
+    count = x.shape[1] // each
+    groups = x[:, : each * count].reshape(len(x), each, count)
+    best = groups.max(1) if largest else groups.min(1)
+    kth = count - k if largest else k - 1
+    bound = np.partition(best, kth, 1)[:, kth, None]
+    reach = ~(x < bound if largest else x > bound)  # nan does
+    if np.count_nonzero(reach) * _EACH > x.size:  # many are equal
+        return None
+    rows, positions = np.nonzero(reach)
+    values = x[rows, positions]
+    if (values != values).any():
+        return None
+    order = np.lexsort((-positions if largest else positions, values, rows))
+    ends = np.searchsorted(rows, np.arange(len(x) + 1))
+    ranks = ends[1:, None] - 1 - np.arange(k) if largest else ends[:-1, None] + np.arange(k)
+    return positions[order[ranks]]
 
 
 samples(

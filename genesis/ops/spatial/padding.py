@@ -83,7 +83,9 @@ def constant_pad_nd(input: Array, pad: Sequence[int], value: Any = 0) -> Any:
     >>> genesis.constant_pad_nd(genesis.ones(2), (1, 0), 5.)
     tensor([5., 1., 1.])
     """
-    out = np.full(_sizes(input.shape, pad), 0 if value is None else value).astype(input.dtype)
+    out = np.zeros(_sizes(input.shape, pad), input.dtype)
+    if value:
+        out[...] = np.asarray(value).astype(input.dtype)
     kept, there = _region(input.shape, pad)
     out[there] = input[kept]
     return out
