@@ -266,8 +266,8 @@ def _modes() -> list[tuple[str, Any, bool]]:
 
 
 def names_of(function: Any) -> Unchanged:
-    """The tensors, modules and numbers that a function, and the functions that it calls by name, find in their closures
-    and globals.
+    """What a function, and the functions that it calls by name, find in their closures, and the tensors, modules and
+    numbers among the globals. (What else it reads there is seen while it runs: `Watch`.)
     """
     lookups: dict[str, tuple[Any, str | None]] = {}  # a cell, or a dictionary and a name in it
     for f in _functions(function, set()):
@@ -278,7 +278,9 @@ def names_of(function: Any) -> Unchanged:
     known = {
         what: source
         for what, source in lookups.items()
-        if isinstance(value := _look_up(*source), Dependable | Tensor) or type(value) in PLAIN
+        if isinstance(source[0], CellType)
+        or isinstance(value := _look_up(*source), Dependable | Tensor)
+        or type(value) in PLAIN
     }
     guard = Unchanged("", lambda: {what: _look_up(*source) for what, source in known.items()})
     guard.sources = lambda: known

@@ -192,7 +192,7 @@ class Questions:
         if not len(container):
             self.conditions[self.text.name(container)] = None
         elif all([_comparable(v) for v in values]):
-            self.wholes.append(values)
+            self.wholes += [container, values] if isinstance(container, dict) else [values]
         else:
             self.conditions[f"len({self.text.name(container)}) != {len(container)}"] = None
             for key in container if isinstance(container, dict) else range(len(container)):
@@ -211,7 +211,7 @@ class Questions:
         if self.same:
             alike = " and ".join([f"{now} is {name(thing)}" for now, thing in self.same.items()])
             line = f"    if not ({alike}): return MISS"
-            out += ["try:", line, "except (LookupError, ValueError): return MISS"]
+            out += ["try:", line, "except (LookupError, ValueError, AttributeError): return MISS"]
         return out
 
 
@@ -302,6 +302,9 @@ def holding(guarded: Guarded, answers: Answers) -> None:
             guarded.attribute(container, "cell_contents")
         elif keys is None:
             guarded.whole(container)
+        elif not isinstance(container, dict | list | MappingProxyType):
+            for name in keys:
+                guarded.attribute(container, name)
         else:
             guarded.entries(container, keys)
 

@@ -13,7 +13,7 @@ import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, ValuesView
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +67,9 @@ class Watch:
     Attributes:
         effect: the first effect
         codes: the code objects of the program that ran
-        reads: numbers and the like that they read from objects: (dictionary or list, key, value, its name)
+        reads: what they read from objects: (dictionary or list, key, value, its name)
+        wholes: containers of which they may read everything, and their names
+        given: the containers among the arguments, by id
     """
 
     def __init__(self, known: set[CodeType] | None = None) -> None:
@@ -76,6 +78,9 @@ class Watch:
         self.effects: dict[Any, list[tuple[CodeType, Position]]] = {}  # all of them: the positions on the way
         self.codes: set[CodeType] = set()
         self.reads: list[tuple[Any, Any, Any, str]] = []
+        self.wholes: list[tuple[Any, str]] = []
+        self.given: set[int] = set()
+        self._met: dict[int, tuple[Any, Any, str]] = {}  # with what is young if they are
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
         self._kinds: dict[CodeType, str] = {}
         self._frames: set[int] = set()
@@ -266,22 +271,29 @@ class Watch:
         return is_young(x)
 
     def _read(self, frame: FrameType, from_globals: bool, chain: tuple[Any, ...]) -> None:
-        """Numbers that are read from the outside must be the same at the next call."""
+        """What is read from the outside must be the same at the next call."""
         names = frame.f_globals if from_globals else frame.f_locals
         if chain[0] not in names:
             return
         value, text = names[chain[0]], chain[0]
+        outside = from_globals or chain[0] in frame.f_code.co_freevars  # else it may be another one at each call
         if from_globals:
             self._check(frame, names, chain[0], value, text)
             self._noted(names, names, chain[0], value, f"the global {text}")
         for name in chain[1:]:
             module = value.__name__ if isinstance(value, ModuleType) else ""
-            if module.partition(".")[0] in _CHANGING or module.startswith("numpy.random"):
+            root = module.partition(".")[0]
+            if root in _CHANGING or module.startswith("numpy.random"):
                 self._note(f"a use of {text}.{name}", frame)
             if isinstance(value, Tensor) or module.startswith(("numpy", "genesis")):
                 return
             if isinstance(value, Dependable):
                 depends(value)
+            if name == "__dict__":
+                self._meet_whole(getattr(value, "__dict__", None), text, value)
+                return
+            if outside and isinstance(name, str):  # a method of a container
+                self._meet_whole(value, text)
             stores = list(stores_in(value, name))
             text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
             for held, key, inside in stores:
@@ -292,9 +304,19 @@ class Watch:
                     self._noted(value, held, key, inside, text)
                 else:
                     self.of_modules.add((id(held), key))
+                    if type(inside) not in PLAIN and held is value.__dict__:
+                        self._noted(value, held, key, inside, text)
             if not stores or stores[-1][2] is None:
-                return
+                break
+            outside = root not in sys.stdlib_module_names and not (isinstance(value, Dependable) and value._holders())
             value = stores[-1][2]
+        if outside:
+            self._meet_whole(value, text)
+
+    def _meet_whole(self, value: Any, text: str, owner: Any = None) -> None:
+        """The end of a chain: if it is a container, all of it may be read. (The dictionary of an old object may be young.)"""
+        if self.known is not None and isinstance(value, _CONTAINERS):
+            self._met.setdefault(id(value), (owner or value, value, text))
 
     def _check(self, frame: FrameType, held: Any, key: Any, inside: Any, text: str) -> None:
         """Refuse to read what is written to at each call only, not in the trace."""
@@ -323,7 +345,7 @@ class Watch:
         return sources
 
     def _noted(self, owner: Any, held: Any, name: Any, value: Any, text: str) -> None:
-        if self.known is not None and type(value) in PLAIN:
+        if self.known is not None and id(held) not in self.given:
             self._seen.setdefault((id(held), name), (owner, (held, name, value, text)))
 
     def settle(self) -> None:
@@ -340,6 +362,31 @@ class Watch:
                 texts[text] += 1
                 self.reads.append((held, name, value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
         self._seen.clear()
+        self._settle_wholes(young, texts)
+
+    def _settle_wholes(self, young: set[int], texts: Counter[str]) -> None:
+        """Containers, those in them, and the attributes that the program reads of the objects in them."""
+        names = {name for code in self.codes for _, chain in reads_of(code) for name in chain[1:]}
+        own = {id(container) for container, _, _ in self.changed()} | self.given
+        pending, seen = [(x, text) for owner, x, text in self._met.values() if id(owner) not in young], set[int]()
+        while pending:
+            value, text = pending.pop()
+            if id(value) in seen or id(value) in own:
+                continue
+            seen.add(id(value))
+            if isinstance(value, _CONTAINERS):
+                texts[text] += 1
+                self.wholes.append((value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
+                items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
+                pending += [(x, f"{text}[{key!r}]") for key, x in items if _may_change(x)]
+                continue
+            attributes = value.__dict__
+            for name in [name for name in attributes if name in names]:
+                inside = f"{text}.{name}"
+                texts[inside] += 1
+                self.reads.append((attributes, name, attributes[name], f"{inside} ({texts[inside]})"))
+                pending += [(attributes[name], inside)] if _may_change(attributes[name]) else []
+        self._met.clear()
 
     # ---- calls in C
 
@@ -350,6 +397,17 @@ class Watch:
             name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
             kind = "" if owner is None or isinstance(owner, ModuleType) else f"{type(owner).__name__}."
             self._note(f"a call of {kind}{name}", frame)
+
+
+_CONTAINERS = (list, dict, set, deque, tuple)
+
+
+def _may_change(x: Any) -> bool:
+    """Whether something in a container is a container, or an object of the program."""
+    if isinstance(x, _CONTAINERS):
+        return True
+    other = isinstance(x, Tensor | Dependable | type | ModuleType | FunctionType | np.ndarray)
+    return not other and isinstance(getattr(x, "__dict__", None), dict)
 
 
 def position(code: CodeType, instruction: int) -> Position:

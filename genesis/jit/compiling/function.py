@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
-from types import MethodType
+from types import MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
@@ -331,6 +331,7 @@ class CompiledFunction:
             if given:
                 args, kwargs = _with_numbers(tracer, args, kwargs, given)
             tracer.hosts.containers = [*containers_in(args), *[c for x in kwargs.values() for c in containers_in(x)]]
+            watch.given = {id(container) for container in tracer.hosts.containers}
             for thing in (getattr(self.original, "__self__", None), *tree_flatten((args, kwargs))[0]):
                 if isinstance(thing, Dependable):
                     depends(thing)
@@ -343,7 +344,12 @@ class CompiledFunction:
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
         _leave_changes(graph, tracer, watch)
-        taken = (*graph.binding.guards, *_read_guards(watch), *[StillFloat(entry) for entry in read])
+        taken = (
+            *graph.binding.guards,
+            *_read_guards(watch),
+            *_whole_guards(watch),
+            *[StillFloat(entry) for entry in read],
+        )
         graph = Graph(graph.program, replace(graph.binding, guards=taken))
         if not tracer.outputs:
             return undivided(tracer, graph)
@@ -414,7 +420,25 @@ def _read_guards(watch: Watch) -> list[Unchanged]:
     return [guard] if guard.state else []
 
 
+def _whole_guards(watch: Watch) -> list[Unchanged]:
+    """Containers hold what they held."""
+    kinds: list[list[tuple[Any, str]]] = [[], []]
+    for container, text in watch.wholes:
+        kinds[type(container) in (list, dict)].append((container, text))
+    others, plain = [_holding(containers) for containers in kinds]
+    plain.answers = lambda: [(container, None) for container, _ in kinds[True]]
+    return [guard for guard in (plain, others) if guard.state]
+
+
+def _holding(containers: list[tuple[Any, str]]) -> Unchanged:
+    return Unchanged("", lambda: {text: _contents(container) for container, text in containers})
+
+
+def _contents(container: Any) -> tuple[Any, ...]:
+    return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
+
+
 def _item(held: Any, name: Any) -> Any:
     if isinstance(held, list):
         return held[name] if -len(held) <= name < len(held) else None
-    return held.get(name)
+    return held.get(name) if isinstance(held, dict | MappingProxyType) else getattr(held, name, None)

@@ -113,12 +113,13 @@ def reads_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
     """The chains that the code reads: whether they begin at a global name, and the names; an item of a dictionary or a
     list is a tuple with its key.
     """
-    steps, chains = steps_of(code), dict[tuple[bool, tuple[Any, ...]], None]()
+    steps, chains, asks = steps_of(code), dict[tuple[bool, tuple[Any, ...]], None](), ""
     for i, step in enumerate(steps):
         if step.name in _LOADS:
-            chain = (str(step.value), *_further(steps, i + 1))
+            chain = (str(step.value), *_further(steps, i + 1, asks))
             if len(chain) > 1 or step.name in _GLOBAL:
                 chains[step.name in _GLOBAL, chain] = None
+        asks = str(step.value) if step.name in _GLOBAL else asks if step.name == "PUSH_NULL" else ""
     return tuple(chains)
 
 
@@ -129,8 +130,8 @@ def names_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
     return (*alone, *reads_of(code))
 
 
-def _further(steps: tuple[_Step, ...], at: int) -> list[Any]:
-    """Attributes and items that are read one after the other."""
+def _further(steps: tuple[_Step, ...], at: int, asks: str) -> list[Any]:
+    """Attributes and items that are read one after the other; the last of them by a function, ``asks``."""
     names: list[Any] = []
     while at < len(steps):
         step, after = steps[at], steps[at + 1] if at + 1 < len(steps) else None
@@ -140,9 +141,11 @@ def _further(steps: tuple[_Step, ...], at: int) -> list[Any]:
         elif step.name == "LOAD_CONST" and after is not None and (after.name, after.value) in _ITEMS:
             names.append((step.value,))
             at += 2
+        elif asks in ("getattr", "hasattr") and step.name == "LOAD_CONST" and isinstance(step.value, str):
+            return [*names, step.value]
         else:
             break
-    return names
+    return [*names, "__dict__"] if asks == "vars" else names
 
 
 @functools.lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from genesis.core.graph.tracing import Dependable
 
 def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
     """The dictionaries in which an attribute or an item is looked for, the key, and what is there: None in all but the
-    last. Nothing where code computes it.
+    last. What is in a slot is in the object itself. Nothing where code computes it.
     """
     if isinstance(name, tuple):
         fits = (isinstance(value, dict) and name[0] in value) or (type(value) is list and type(name[0]) is int)
@@ -37,7 +37,8 @@ def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
     for kind in (value if isinstance(value, type) else type(value)).__mro__:
         if name in kind.__dict__:
             inside = kind.__dict__[name]
-            yield kind.__dict__, name, getattr(value, name) if isinstance(inside, MemberDescriptorType) else inside
+            slot = isinstance(inside, MemberDescriptorType) and not isinstance(value, type)
+            yield (value, name, getattr(value, name, None)) if slot else (kind.__dict__, name, inside)
             return
 
 

@@ -1,0 +1,134 @@
+"""What a compiled function reads of the outside is at each call what it is then: objects, containers and all in them."""
+
+import pytest
+
+import genesis
+from genesis.testing import fuzz_compile
+
+OUTSIDE = """
+from collections import OrderedDict, deque
+from types import SimpleNamespace
+from genesis import nn, zeros
+
+def ones():
+    return zeros(3) + 1
+class Box:
+    rates = [1.0]
+    def rate(self):
+        return self.rates[0]
+class Slots:
+    __slots__ = ("n", "t")
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache, self.items, self.deep, self.names = zeros(3), [zeros(3)], {"a": [zeros(3)]}, ["a", "b"]
+    def forward(self, x):
+        return x + self.cache + self.items[0] + self.deep["a"][0]
+def closure():
+    kept, rate, box = [zeros(3)], 1.0, SimpleNamespace(rate=1.0)
+    def scaled(x):
+        return x * rate * box.rate + kept[0]
+    def change(what):
+        nonlocal kept, rate, box
+        if what == "list":
+            kept = [ones()]
+        elif what == "item":
+            kept[0] = ones()
+        elif what == "number":
+            rate = 2.0
+        else:
+            box = SimpleNamespace(rate=3.0)
+    return scaled, change
+
+tensors, numbers, pair, some = [zeros(3), zeros(3)], [1.0, 2.0], (zeros(3), zeros(3)), {1, 2}
+named, options, nested = {"a": zeros(3), "n": 2}, {"on": True, "k": 1.5}, [[zeros(3)], {"b": [zeros(3)]}]
+recent, ordered = deque([zeros(3)], maxlen=3), OrderedDict(a=zeros(3))
+box, slots, net, boxes = Box(), Slots(), Net(), [Box(), Box()]
+box.list, box.dict, box.inner, box.t, slots.n, slots.t = [zeros(3)], {"k": zeros(3)}, Box(), zeros(3), 1.0, zeros(3)
+box.inner.list = [zeros(3)]
+for b in boxes:
+    b.n, b.t, b.list = 1.0, zeros(3), [1.0]
+functions, plus = [lambda x: x * 2, lambda x: x * 3], lambda x: x + 1
+scaled, change = closure()
+"""
+CASES = {
+    "tensors[0].add_(1)": ["tensors = [ones()] * 2", "tensors[0] = ones()", "tensors.insert(0, ones())"],
+    "for t in tensors: t.add_(1)": ["tensors = [ones(), ones()]", "tensors[1] = ones()", "tensors.append(ones())"],
+    "x = x + sum(tensors)": ["tensors[:] = [ones(), zeros(3)]", "tensors.append(ones())"],
+    "x = genesis.cat(tensors)": ["tensors[0] = ones()", "tensors.append(ones())"],
+    "x = x + tensors[-1] if isinstance(tensors, list) else x": ["tensors = pair"],
+    "found = tensors; x = x + found[0]": ["tensors[0] = ones()", "tensors = [ones()]"],
+    "named['a'].add_(1)": ["named = {'a': ones()}", "named['a'] = ones()", "named.update(a=ones())"],
+    "for v in named.values(): x = x + v": ["named['a'] = ones()", "named['q'] = ones()", "named['n'] = 5"],
+    "x = x * named.get('q', 1.0) + len(named)": ["named['q'] = 3.0", "named.pop('n')"],
+    "key = 'a'; x = x + named[key]": ["named['a'] = ones()"],
+    "x = x + pair[1]": ["pair = (zeros(3), ones())"],
+    "x = x + nested[0][0] + nested[1]['b'][0]": ["nested[0] = [ones()]", "nested[1]['b'][0] = ones()"],
+    "for t in box.list: x = x + t": ["box.list = [ones()]", "box.list[0] = ones()", "box.list.append(ones())"],
+    "x = x + box.dict['k'] + box.t": ["box.dict = {'k': ones()}", "box.dict['k'] = ones()", "box.t = ones()"],
+    "box.t.add_(1)": ["box.t = ones()"],
+    "x = x + box.inner.list[0]": ["box.inner = Box(); box.inner.list = [ones()]", "box.inner.list[0] = ones()"],
+    "x = x * box.rate()": ["box.rates = [3.0]", "Box.rates = [3.0]", "Box.rates[0] = 5.0", "Box.rate = lambda s: 7.0"],
+    "x = x + 1 if hasattr(box, 'new') else x": ["box.new = 1"],
+    "x = x * getattr(box, 'factor', 1.0)": ["box.factor = 2.0"],
+    "x = x * vars(box).get('factor', 1.0)": ["box.factor = 2.0"],
+    "x = x * slots.n + slots.t": ["slots.n = 2.0", "slots.t = ones()"],
+    "for b in boxes: x = x * b.n + b.t + b.list[0]": ["boxes[0].n = 2.0", "boxes[0].t = ones()", "boxes[0].list[0] = 3.0"],
+    "x = x * sum(b.n for b in boxes)": ["boxes[0].n = 2.0", "boxes[1].n = 2.0", "boxes.pop()"],
+    "x = x * numbers[0] + max(numbers)": ["numbers = [3.0, 4.0]", "numbers[0] = 5.0", "numbers.append(6.0)"],
+    "for n in numbers: x = x * n": ["numbers[0] = 5.0", "numbers.append(6.0)", "numbers.reverse(); numbers.append(2.0)"],
+    "x = x * options['k'] if options['on'] else x": ["options = {'on': False}", "options['on'] = False"],
+    "if 'new' in options: x = x + 1": ["options['new'] = 1"],
+    "for k, v in options.items(): x = x * v + len(k)": ["options['k'] = 2.0", "options['long'] = options.pop('k')"],
+    "x = x + len(some) + (3 in some)": ["some.add(3)", "some = {1, 3}"],
+    "for t in recent: x = x + t": ["recent.append(ones())", "recent[0] = ones()"],
+    "x = x + ordered['a']": ["ordered['a'] = ones()", "ordered = OrderedDict(a=ones())"],
+    "x = net(x)": ["net.cache = ones()", "net.items = [ones()]", "net.items[0] = ones()", "net.deep['a'][0] = ones()"],
+    "for name in net.names: x = x + len(name)": ["net.names[0] = 'long'", "net.names.append('c')"],
+    "x = scaled(x)": ["change('list')", "change('item')", "change('number')", "change('box')"],
+    "x = functions[0](plus(x))": ["functions.reverse()", "plus = lambda x: x + 2"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "change"), [(line, change) for line, changes in CASES.items() for change in changes])
+def test_what_is_read_of_the_outside(line, change):
+    def seen(compiled):
+        scope = {"genesis": genesis}
+        exec(OUTSIDE + "def step(x):\n    " + line.replace("; ", "\n    ") + "\n    return x * 2\n", scope)
+        step, results = genesis.compile(scope["step"], fullgraph=True) if compiled else scope["step"], []
+        for call in range(5):
+            exec(change if call == 3 else "", scope)
+            results += [step(genesis.ones(3)).tolist(), [t.tolist() for t in scope["tensors"]], scope["box"].t.tolist()]
+        return results
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)
+
+
+def test_what_is_not_read_is_of_no_matter():
+    log, options, box = [], {"rate": 2.0, "seen": 0}, type("Box", (), {})()
+    box.rate, box.last, box.losses = 0.5, None, []
+
+    @genesis.compile
+    def step(x):
+        return x * options["rate"] * box.rate
+
+    for call in range(12):
+        options["seen"], box.last = call, step(genesis.ones(3))
+        log.append(box.last)
+        box.losses.append(float(box.last.sum()))
+    assert box.losses == [3.0] * 12
+    assert step.explain().splitlines()[0] == "step: 1 graphs, 1 traces"
+
+
+def test_arguments_that_are_containers_hold_other_tensors_at_each_call():
+    batch, pairs = {"x": None}, [None, 2.0]
+
+    @genesis.compile
+    def step(batch, pairs):
+        return sum(batch.values()) + batch["x"] * pairs[1] + pairs[0]
+
+    for call in range(12):
+        batch["x"], pairs[0] = genesis.full((3,), float(call)), genesis.ones(3)
+        assert step(batch, pairs).tolist() == [3.0 * call + 1] * 3
+    assert step.explain().splitlines()[0] == "step: 1 graphs, 1 traces"
