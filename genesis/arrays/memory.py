@@ -109,6 +109,10 @@ class Memory(ABC):
 
     # ---- you get; override what the device can do better
 
+    def seen(self, array: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: Any = None) -> Any:
+        """The memory of an array from so many bytes on, of a device that has addresses; ``strides`` in elements."""
+        raise UnsupportedError(message("seen", f"memory of {self.type} has no addresses"))
+
     def address(self, array: Any) -> int:
         """The address of the first element, of a device that has addresses."""
         raise UnsupportedError(message("data_ptr", f"memory of {self.type} has no addresses"))

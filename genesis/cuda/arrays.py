@@ -192,6 +192,11 @@ class CudaMemory(Memory):
     def address(self, array: CudaArray) -> int:
         return array.address
 
+    def seen(
+        self, array: CudaArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: Any = None
+    ) -> CudaArray:
+        return array.seen(offset, shape, contiguous_strides(shape) if strides is None else strides, dtype)
+
     def strides(self, array: CudaArray) -> tuple[int, ...]:
         return array.strides
 

@@ -60,11 +60,17 @@ def apart(out: Memory, sent: Any) -> Any:
 
 
 def spread(flat: Any, tensors: Sequence[Tensor], name: str = "broadcast") -> None:
-    """Put the elements that lie one behind the other into tensors, and count the writes."""
+    """Put the elements that lie one behind the other, on the host or the device of the tensors, into these, and count the
+    writes.
+    """
     begin = 0
     for each in tensors:
         count = each.numel()
-        _put(each._array, flat[begin : begin + count])
+        if isinstance(flat, DeviceArray):
+            there, step = memory_of(flat), begin * flat.dtype.itemsize
+            there.assign(each._array, there.seen(flat, step, tuple(each._array.shape), flat.dtype))
+        else:
+            _put(each._array, flat[begin : begin + count])
         bump(each, name)
         begin += count
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from genesis.core.call.subclasses import no_torch_function
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.distributed import pieces
 from genesis.distributed.collectives import all_gather_into_tensor
 
 if TYPE_CHECKING:
@@ -45,14 +44,15 @@ class Sharding:
         size, rest = self.members.size(), rows.shape[1:]
         if size == 1:
             return rows.copy()
-        whole = np.empty((size * self.padded, *rest), rows.dtype)
+        whole = pieces.empty((size * self.padded, *rest), rows.dtype, rows)
         all_gather_into_tensor(wrap(whole), wrap(self.padded_with_zeros(rows)), self.members)
-        return whole[: self.length]
+        return pieces.rows(whole, 0, self.length)
 
     def padded_with_zeros(self, rows: Any) -> Any:
         """This rank's rows with zeros behind them, as many as other ranks have."""
-        padded = np.zeros((self.padded, *rows.shape[1:]), rows.dtype)
-        padded[: self.rows] = rows
+        padded = pieces.zeros((self.padded, *rows.shape[1:]), rows.dtype, rows)
+        if rows.size:
+            pieces.assign(pieces.rows(padded, 0, self.rows), rows)
         return padded
 
 

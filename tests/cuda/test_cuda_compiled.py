@@ -372,3 +372,25 @@ def test_kernels_of_steps_run_by_tritons_interpreter(gpu, monkeypatch):
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
     for x, y in zip(found[1], expected[1], strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [genesis.optim.Adam, genesis.optim.SGD])
+def test_parameters_without_elements(kind, gpu):
+    """What a rank has of a parameter with fewer rows than ranks: its loops have no rounds, and start no kernel."""
+
+    def trained(place):
+        none, some = (nn.Parameter(genesis.ones(n, 5, device=place)) for n in (0, 3))
+        optimizer = kind([none, some], lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (none * 2).sum() + (some * x).pow(2).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = genesis.compile(step, fullgraph=True) if place == "cuda" else step
+        losses = [step(genesis.full((5,), float(i), device=place)).item() for i in range(4)]
+        return *losses, *some.flatten().tolist()
+
+    np.testing.assert_allclose(trained("cuda"), trained("cpu"), rtol=1e-5)

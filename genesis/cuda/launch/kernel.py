@@ -126,7 +126,9 @@ class Kernel(Launched):
     def launch(self, on: Device, stream: int, operands: list[Any], count: int = 0) -> None:
         """Start it with these addresses and numbers; ``count`` is how long a loop is that is told so."""
         values = (*operands, count) if self.told else tuple(operands)
-        self.start(on, stream, (self.code.grid(count), 1, 1), values)
+        grid = self.code.grid(count)
+        if grid:  # of no elements nothing is computed
+            self.start(on, stream, (grid, 1, 1), values)
 
     # ---- on the emulated device
 
@@ -150,10 +152,12 @@ class Kernel(Launched):
         return uses
 
     def _extent(self, at: Affine, count: int) -> tuple[int, int]:
-        """The first element that an `Affine` says, and the one behind the last."""
+        """The first element that an `Affine` says, and the one behind the last; of a loop without a round none."""
         low = high = at.constant
         for axis, stride in at.steps:
             rounds = count if axis.extent == CALLED else self.nest.chunks if axis is CHUNK else axis.extent
+            if not rounds:
+                return 0, 0
             low, high = min(low, low + (rounds - 1) * stride), max(high, high + (rounds - 1) * stride)
         return low, high + 1
 
@@ -164,7 +168,8 @@ class Kernel(Launched):
             size = self.nest.operands[operand].itemsize
             for at, writes in () if operand in self.numbers else uses:
                 low, high = self._extent(at, count)
-                spans[values[operand] + low * size, (high - low) * size, writes] = None
+                if high > low:
+                    spans[values[operand] + low * size, (high - low) * size, writes] = None
         return list(spans)
 
     def _operands(self, memory: Spaces, values: tuple[Any, ...]) -> list[Any]:

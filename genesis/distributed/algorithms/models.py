@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base.late import Late
-from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.distributed import pieces
 from genesis.distributed.algorithms.join import Join, JoinHook
 from genesis.distributed.collectives import ReduceOp, all_reduce, broadcast
 from genesis.distributed.groups import GroupMember
@@ -31,23 +30,10 @@ def share(tensors: Sequence[Tensor], group: Any, root: int = 0) -> None:
         if tracer.get() is not None:
             _share_in_graph(alike, group, root)
             continue
-        if isinstance(alike[0]._array, DeviceArray):
-            _share_on_a_device(alike, group, root)
-            continue
-        flat = np.concatenate([each._array.reshape(-1) for each in alike])
+        flat = pieces.joined([each.detach().reshape(-1)._array for each in alike])  # type: ignore[attr-defined]
         broadcast(wrap(flat), group=group, group_src=root)
         if group.rank() != root:
             spread(flat, alike)
-
-
-@no_grad()
-def _share_on_a_device(tensors: Sequence[Tensor], group: Any, root: int) -> None:
-    flat = cat([each.detach().reshape(-1) for each in tensors])
-    broadcast(flat, group=group, group_src=root)
-    if group.rank() != root:
-        for each, part in zip(tensors, flat.split([each.numel() for each in tensors]), strict=True):
-            memory_of(each._array).assign(each._array, part.reshape(each.shape)._array)
-            bump(each, "broadcast")
 
 
 @no_grad()

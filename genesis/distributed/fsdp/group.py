@@ -14,9 +14,11 @@ from weakref import ref
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.base.errors import UnsupportedError, message
 from genesis.core.graph import engine
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.distributed import pieces
 from genesis.distributed.collectives import ReduceOp, all_reduce
 from genesis.distributed.fsdp.saved import MEMORIES
 from genesis.distributed.fsdp.units import Part, units_of
@@ -106,7 +108,8 @@ class ShardedGroup:
     def came(self, number: int, whole: Tensor) -> None:
         """The gradient of a part is there."""
         g = whole.grad
-        if g is None or g._node is not None or g._array.__class__ is not np.ndarray:
+        usual = g is not None and (g._array.__class__ is np.ndarray or isinstance(g._array, DeviceArray))
+        if g is None or g._node is not None or not usual:
             whole.grad = None
             raise self._refused(g)
         BACKWARDS.uses(self)
@@ -137,7 +140,7 @@ class ShardedGroup:
                 continue
             if unit.size == 1:
                 part, g = grads[0]
-                part.add(g if self.factor is None else g / g.dtype.type(self.factor))
+                part.add(g if self.factor is None else pieces.divided(g, self.factor))
             else:
                 self._scattered.append((unit, *unit.scatter(grads, self.reduce_dtype, self.factor)))
             for part, _ in grads:
@@ -165,7 +168,7 @@ class ShardedGroup:
         all_reduce(wrap(used), ReduceOp.MAX, self.members)
         for part, other in zip(trained, used.tolist(), strict=True):
             if other and part.whole.grad is None:
-                part.whole.grad = wrap(np.zeros(part.shape, part.dtype))
+                part.whole.grad = wrap(pieces.zeros(part.shape, part.dtype, part.store))
 
     def abandon(self) -> None:
         """A backward ended with an error: forget what it did."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of, strides_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.graph.saved import Packed, packing, saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor, wrap
@@ -32,7 +33,7 @@ class Handle(Packed):
     def __init__(self, group: ShardedGroup, unit: Unit, t: Tensor) -> None:
         array = t._array
         self.group, self.unit, self.edge = group, unit, t._node
-        self.shape, self.strides, self.dtype = array.shape, array.strides, array.dtype
+        self.shape, self.strides, self.dtype = array.shape, strides_of(array), array.dtype
         self.begin = _address(array) - _address(unit.memory)
         self.versions = [part.version for part in unit.parts]
 
@@ -42,7 +43,11 @@ class Handle(Packed):
             text = f"{names} was written to since the forward, and {name} needs it as it was"
             raise InplaceError(message("fully_shard", text, hint="backward() before the step of the optimizer"))
         self.group.unshard_for_backward()
-        array = np.ndarray(self.shape, self.dtype, self.unit.memory, self.begin, self.strides)
+        memory = self.unit.memory
+        if isinstance(memory, DeviceArray):
+            array = memory_of(memory).seen(memory, self.begin, self.shape, self.dtype, self.strides)
+        else:
+            array = np.ndarray(self.shape, self.dtype, memory, self.begin, self.strides)
         return wrap(array)._alias(self.edge)
 
 
@@ -96,7 +101,7 @@ def _handled(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     array = value._array
-    if array.__class__ is not np.ndarray:
+    if array.__class__ is not np.ndarray and not isinstance(array, DeviceArray):
         return value
     known = MEMORIES.get(id(array if array.base is None else array.base))
     return value if known is None else Handle(*known, value)
@@ -111,4 +116,6 @@ def _not_called(value: Any) -> Any:
 
 
 def _address(array: Any) -> int:
+    if isinstance(array, DeviceArray):
+        return memory_of(array).address(array)
     return int(array.__array_interface__["data"][0])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from genesis.base import dtypes
 from genesis.core.functions.function import Function
 from genesis.core.graph.tensor import wrap
 from genesis.distributed.fsdp.units import Part
@@ -29,7 +30,7 @@ class Whole(Function):
         part: Part = ctx.part
         at, dtype = part.sharding, g.dtype
         size = at.members.size()
-        sent = g if ctx.reduce_dtype is None else g.to(dtype=wrap(part.nothing.astype(ctx.reduce_dtype)).dtype)
+        sent = g if ctx.reduce_dtype is None else g.to(dtype=dtypes.from_numpy(ctx.reduce_dtype))
         blocks = _lengthened(sent, size * at.padded).reshape(size, at.padded, *part.shape[1:])
         rows = reduce_scatter_stacked(blocks, "mean" if ctx.factor is None else "sum", at.members.key)[: at.rows]
         return (rows if ctx.factor is None else rows / ctx.factor).to(dtype=dtype), None, None, None
@@ -37,7 +38,7 @@ class Whole(Function):
 
 def _lengthened(x: Any, length: int) -> Any:
     missing = length - x.shape[0]
-    return x if not missing else cat([x, zeros(missing, *x.shape[1:], dtype=x.dtype)])
+    return x if not missing else cat([x, zeros(missing, *x.shape[1:], dtype=x.dtype, device=x.device)])
 
 
 def whole_in_a_trace(part: Part, reduce_dtype: Any, factor: float | None) -> Any:

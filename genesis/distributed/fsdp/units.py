@@ -6,20 +6,23 @@ the same way: nothing is copied on the way. Small ones of one dtype travel toget
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
+from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec
 from genesis.base.device import META
 from genesis.base.errors import DeviceError, UnsupportedError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import wrap
+from genesis.distributed import pieces
 from genesis.distributed.collectives import ReduceOp, all_gather_into_tensor, reduce_scatter_tensor
 from genesis.distributed.sharded import ShardedParameter, ShardedTensor, Sharding
-from genesis.kernels.cpu import memory as room
 
 _ALONE = 2**16  # bytes of a shard from which a parameter travels alone
 
@@ -39,17 +42,15 @@ class Part:
         if not given.shape:
             text = f"{name} has no dimension, of which ranks could have rows"
             raise UnsupportedError(message("fully_shard", text, hint="a parameter of shape [1]"))
-        if given._array.__class__ is not np.ndarray and not isinstance(given._array, Spec):
-            text = f"{name} is on {given.device}, ranks share memory of the CPU"
-            raise UnsupportedError(message("fully_shard", text, hint="module.to('cpu')"))
+        if given._array.__class__ is not np.ndarray and not isinstance(given._array, Spec | DeviceArray):
+            text = f"{name} is {given._spec()}, whose rows cannot be divided among ranks"
+            raise UnsupportedError(message("fully_shard", text, hint="a tensor with memory"))
         self.name, self.owners = name, list(owners)
         self.sharding = at = Sharding(given.shape[0], members)
         self.store, rows = _stored(given._array, at)  # what is sent, and this rank's part of it
         self.shard = ShardedParameter(wrap(rows), at, given.requires_grad)
         self.shape, self.dtype = tuple(given.shape), given._array.dtype if dtype is None else dtype
-        self.nothing = np.broadcast_to(
-            np.full((), np.nan).astype(self.dtype), self.shape
-        )  # while there is no whole one
+        self.nothing = pieces.nothing(self.shape, self.dtype, self.store)  # while there is no whole one
         self.whole = Parameter(wrap(self.nothing), given.requires_grad)
         self.version = -1  # the writes to the shard when it was gathered
         self.hooked: Any = None  # the node of the whole one that tells of its gradient
@@ -65,8 +66,9 @@ class Part:
                 text = f"{self.name} has the shape {list(array.shape)}, this rank's rows were {self.sharding.rows}"
                 raise UnsupportedError(message("fully_shard", text, hint="copy_ into the parameter"))
             self.store = self.sharding.padded_with_zeros(array)
-            self.shard.data = wrap(self.store[: self.sharding.rows])
-        return self.store if self.store.dtype == self.dtype else self.store.astype(self.dtype)
+            self.shard.data = wrap(pieces.rows(self.store, 0, self.sharding.rows))
+            self.nothing = pieces.nothing(self.shape, self.dtype, self.store)
+        return pieces.in_dtype(self.store, self.dtype)
 
     def put(self, whole: bool) -> None:
         """Let modules have the whole parameter, or this rank's rows."""
@@ -76,7 +78,7 @@ class Part:
     @no_grad()
     def add(self, rows: Any) -> None:
         """Add this rank's rows of a gradient to those that are there."""
-        g = ShardedTensor(wrap(rows.astype(self.shard._array.dtype, copy=False)), self.sharding)
+        g = ShardedTensor(wrap(pieces.in_dtype(rows, self.shard._array.dtype)), self.sharding)
         if self.shard.grad is None:
             self.shard.grad = g
         else:
@@ -89,8 +91,8 @@ def _stored(given: Any, at: Sharding) -> tuple[Any, Any]:
         rest = given.shape[1:]
         nothing = np.broadcast_to(np.zeros((), given.dtype), (at.padded, *rest))
         return nothing, Spec((at.rows, *rest), given.dtype, META)
-    store = at.padded_with_zeros(given[at.begin : at.end])
-    return store, store[: at.rows]
+    store = at.padded_with_zeros(pieces.rows(pieces.without_gaps(given), at.begin, at.end))
+    return store, pieces.rows(store, 0, at.rows)
 
 
 class Unit:
@@ -111,8 +113,8 @@ class Unit:
         if self.size == 1:
             self._came = rows[0]
             return None
-        sent = rows[0] if len(rows) == 1 else np.concatenate([each.reshape(-1) for each in rows])
-        self._came = room.empty((self.size * sent.shape[0], *sent.shape[1:]), sent.dtype)
+        sent = rows[0] if len(rows) == 1 else pieces.joined([pieces.shaped(each, (each.size,)) for each in rows])
+        self._came = pieces.empty((self.size * sent.shape[0], *sent.shape[1:]), sent.dtype, sent)
         return all_gather_into_tensor(wrap(self._came), wrap(sent), self.members, async_op=True)
 
     def gathered(self, work: Any) -> None:
@@ -122,16 +124,16 @@ class Unit:
         came, self._came = self._came, None
         if len(self.parts) == 1:
             part, self.memory = self.parts[0], came
-            part.whole._array = came[: part.sharding.length]
+            part.whole._array = pieces.rows(came, 0, part.sharding.length)
             return
-        self.memory = room.empty([sum([int(np.prod(part.shape)) for part in self.parts])], came.dtype)
-        by_rank, at, begin = came.reshape(self.size, came.size // self.size), 0, 0
+        self.memory = pieces.empty((came.size,), came.dtype, came)
+        by_rank, at, begin = pieces.shaped(came, (self.size, came.size // self.size)), 0, 0
         for part in self.parts:
-            count, padded = int(np.prod(part.shape)), part.store.size
-            part.whole._array = self.memory[at : at + count].reshape(part.shape)
-            rows = by_rank[:, begin : begin + padded].reshape(self.size * part.sharding.padded, *part.shape[1:])
-            np.copyto(part.whole._array, rows[: part.shape[0]])
-            at, begin = at + count, begin + padded
+            padded = part.store.size
+            block = pieces.rows(self.memory, at, at + self.size * padded)
+            pieces.assign(pieces.shaped(block, (self.size, padded)), pieces.columns(by_rank, begin, begin + padded))
+            part.whole._array = pieces.shaped(pieces.rows(block, 0, math.prod(part.shape)), part.shape)
+            at, begin = at + self.size * padded, begin + padded
 
     def forget(self) -> None:
         """Give the memory back."""
@@ -143,14 +145,14 @@ class Unit:
 
     def scatter(self, grads: Sequence[tuple[Part, Any]], dtype: Any, factor: float | None) -> tuple[Any, ...]:
         """Begin to combine gradients: what `scattered` waits for."""
-        wide = [(part, g if dtype is None else g.astype(dtype, copy=False)) for part, g in grads]
-        padded = [_padded(g, part.sharding.padded * self.size) for part, g in wide]
+        wide = [(part, g if dtype is None else pieces.in_dtype(g, dtype)) for part, g in grads]
+        padded = [pieces.lengthened(g, part.sharding.padded * self.size) for part, g in wide]
         if len(padded) == 1:
             sent = padded[0]
-            out = room.empty((sent.shape[0] // self.size, *sent.shape[1:]), sent.dtype)
+            out = pieces.empty((sent.shape[0] // self.size, *sent.shape[1:]), sent.dtype, sent)
         else:
-            sent = np.concatenate([g.reshape(self.size, g.size // self.size) for g in padded], axis=1)
-            out = room.empty((1, sent.shape[1]), sent.dtype)
+            sent = pieces.joined([pieces.shaped(g, (self.size, g.size // self.size)) for g in padded], 1)
+            out = pieces.empty((1, sent.shape[1]), sent.dtype, sent)
         op = ReduceOp.AVG if factor is None else ReduceOp.SUM
         work = reduce_scatter_tensor(wrap(out), wrap(sent), op, self.members, async_op=True)
         return [part for part, _ in grads], out, work, factor
@@ -160,21 +162,14 @@ class Unit:
         """Wait, and add what came to the gradients of the shards."""
         work.wait()
         if factor is not None:
-            out = np.divide(out, out.dtype.type(factor))
-        flat, begin = out.reshape(-1), 0
+            out = pieces.divided(out, factor)
+        flat, begin = pieces.shaped(out, (out.size,)), 0
         for part in parts:
             count = part.store.size
-            rows = flat[begin : begin + count].reshape(part.store.shape)[: part.sharding.rows]
+            blocks = pieces.shaped(pieces.rows(flat, begin, begin + count), part.store.shape)
+            rows = pieces.rows(blocks, 0, part.sharding.rows)
             part.add(rows if len(parts) == 1 else rows.copy())
             begin += count
-
-
-def _padded(g: Any, length: int) -> Any:
-    if g.shape[0] == length:
-        return np.ascontiguousarray(g)
-    padded = np.zeros((length, *g.shape[1:]), g.dtype)
-    padded[: g.shape[0]] = g
-    return padded
 
 
 def units_of(parts: Sequence[Part], members: Any) -> list[Unit]:
@@ -185,5 +180,5 @@ def units_of(parts: Sequence[Part], members: Any) -> list[Unit]:
         if members.size() == 1 or part.store.nbytes >= _ALONE:
             units.append(Unit([part], members))
         else:
-            together.setdefault((part.dtype, part.store.dtype), []).append(part)
+            together.setdefault((part.dtype, part.store.dtype, device_of(part.store)), []).append(part)
     return [*units, *[Unit(alike, members) for alike in together.values()]]

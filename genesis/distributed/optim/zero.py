@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.device import device
 from genesis.base.errors import ArgumentError, DistributedError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import expect_function, explain_all
@@ -21,6 +20,7 @@ from genesis.core.call.writes import bump
 from genesis.core.graph.modes import enable_grad, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.distributed import pieces
 from genesis.distributed.algorithms.join import Config, Join, JoinHook
 from genesis.distributed.calls import Work
 from genesis.distributed.collectives import broadcast
@@ -113,20 +113,20 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _join(self, rank: int, params: Sequence[Tensor]) -> None:
         """Make parameters of one rank and dtype views of one piece of memory."""
-        flat = np.concatenate([p._array.reshape(-1) for p in params])
+        flat = _flat(params)
         begin = 0
         for p in params:
-            p.data = wrap(flat[begin : begin + p.numel()].reshape(p._array.shape))
+            p.data = wrap(pieces.shaped(pieces.rows(flat, begin, begin + p.numel()), p._array.shape))
             begin += p.numel()
         self._memory.append(wrap(flat))
         self._memory_of.append(rank)
 
     def _by_rank(self, params: Sequence[Tensor]) -> list[tuple[int, list[Tensor]]]:
-        """Parameters of the same rank and dtype, in an order that all ranks have."""
+        """Parameters of the same rank, dtype and device, in an order that all ranks have."""
         parts: dict[Any, list[Tensor]] = {}
         for p in params:
-            parts.setdefault((self._owner[id(p)], p._array.dtype), []).append(p)
-        return [(rank, alike) for (rank, _), alike in parts.items()]
+            parts.setdefault((self._owner[id(p)], p._array.dtype, p.device), []).append(p)
+        return [(rank, alike) for (rank, *_), alike in parts.items()]
 
     def _mine(self, param: Tensor) -> bool:
         return self._owner[id(param)] == self.process_group.rank()
@@ -167,13 +167,13 @@ class ZeroRedundancyOptimizer(Optimizer):
         """Broadcast parameters from their ranks; all are on their way before the first is waited for."""
         works: list[tuple[Work | None, Any, list[Tensor]]] = []
         for rank, alike in self._by_rank([p for p in params if p.numel()]):
-            large = [p for p in alike if p._array.nbytes >= _ALONE and p._array.flags.c_contiguous]
+            large = [p for p in alike if p._array.nbytes >= _ALONE and p.is_contiguous()]  # type: ignore[attr-defined]
             for p in large:
                 works.append((self._broadcast(p.detach(), rank), None, [p]))
             known = set(map(id, large))
             small = [p for p in alike if id(p) not in known]
             if small:
-                flat = np.concatenate([p._array.reshape(-1) for p in small])
+                flat = _flat(small)
                 works.append((self._broadcast(wrap(flat), rank), flat, small))
         for work, flat, together in works:
             if work is not None:
@@ -205,8 +205,8 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     @property
     def join_device(self) -> Any:
-        """The CPU."""
-        return device("cpu")
+        """The device of the first parameter."""
+        return self._all()[0].device
 
     @property
     def join_process_group(self) -> Any:
@@ -294,6 +294,11 @@ class _StepOfOthers(JoinHook):
     @no_grad()
     def main_hook(self) -> None:
         self.optimizer._step()
+
+
+def _flat(params: Sequence[Tensor]) -> Any:
+    """The elements of parameters one behind the other."""
+    return pieces.joined([p.detach().reshape(-1)._array for p in params])  # type: ignore[attr-defined]
 
 
 def _look(value: Any) -> list[Any]:

@@ -18,6 +18,8 @@ from genesis.cuda.libraries import loading, nccl
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.distributed.by_host import Staged
+from genesis.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from genesis.distributed.optim import ZeroRedundancyOptimizer
 from genesis.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "cuda"))
@@ -189,6 +191,126 @@ def other_orders_of_waiting():
     assert x.tolist() == [size * (size - 1) / 2] * 3 and y.tolist() == [size] * 2
 
 
+# ---- parameters and states in parts
+
+
+def rows(width=9):
+    """Rows that do not divide among the ranks."""
+    genesis.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(5, width), nn.Tanh(), nn.Linear(width, width + 2), nn.ReLU(), nn.Linear(width + 2, 2)
+    ).double()
+
+
+def sharded(net, **options):
+    for layer in net:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, **options)
+    return fully_shard(net, **options)
+
+
+def same_as_whole(plain, model, note="", rtol=1e-10):
+    for (name, p), q in zip(plain.named_parameters(), model.parameters(), strict=True):
+        assert q.device.type == "cuda"
+        whole = q.full_tensor().cpu().numpy()
+        np.testing.assert_allclose(p.detach().numpy(), whole, rtol=rtol, atol=rtol, err_msg=f"{note} {name}")
+
+
+def sharded_training():
+    for options in ({}, {"reshard_after_forward": False}):
+        for width in (9, 200):  # the second travels alone
+            plain, model = rows(width), sharded(rows(width).to("cuda"), **options)
+            a, b = optim.AdamW(plain.parameters(), 0.01), optim.AdamW(model.parameters(), 0.01)
+            for x, y in zip(X, Y, strict=True):
+                a.zero_grad()
+                loss_of(plain, x, y).backward()
+                norm = nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
+                a.step()
+                b.zero_grad()
+                loss_of(model, there(x), there(y)).backward()
+                ours = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                np.testing.assert_allclose(ours.item(), norm.item(), rtol=1e-10)
+                b.step()
+                same_as_whole(plain, model, (options, width))
+    for name, q in model.state_dict().items():
+        assert q.full_tensor().cpu().equal(model.get_parameter(name).full_tensor().cpu())
+    again = sharded(rows(width).to("cuda"))
+    again.load_state_dict({name: p.detach() for name, p in plain.state_dict().items()})  # whole ones, of the CPU
+    same_as_whole(plain, again)
+
+
+def sharded_in_other_forms():
+    plain, model = rows(), sharded(rows().to("cuda"))
+    for x, y in zip(X, Y, strict=True):
+        loss_of(plain, x, y).backward()
+    model.set_requires_gradient_sync(False)
+    for x, y in zip(X[:2], Y[:2], strict=True):
+        loss_of(model, there(x), there(y)).backward()
+    model.set_requires_gradient_sync(True)
+    loss_of(model, there(X[2]), there(Y[2])).backward()
+    for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.full_tensor().cpu().numpy(), rtol=1e-10)
+    half = sharded(rows().to("cuda"))
+    half.set_gradient_divide_factor(1.0)
+    half[0].set_gradient_divide_factor(2.0 * size)
+    loss_of(half, there(X[0]), there(Y[0])).backward()
+    plain.zero_grad()
+    loss_of(plain, X[0], Y[0]).backward()
+    g = half[0].weight.grad.full_tensor().cpu().numpy()
+    np.testing.assert_allclose(2 * g, plain[0].weight.grad.numpy(), rtol=1e-10)
+    policy = MixedPrecisionPolicy(param_dtype=genesis.float32, reduce_dtype=genesis.float32)
+    plain, narrow = rows(), sharded(rows().to("cuda"), mp_policy=policy)
+    loss_of(plain, X[0], Y[0]).backward()
+    loss_of(narrow, there(X[0]), there(Y[0])).backward()
+    for p, q in zip(plain.parameters(), narrow.parameters(), strict=True):
+        assert q.dtype == q.grad.dtype == genesis.float64
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.full_tensor().cpu().numpy(), rtol=1e-4, atol=1e-5)
+    later = sharded(rows()).to("cuda")  # divided on the CPU, and moved
+    plain = rows()
+    a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(later.parameters(), 0.1)
+    for x, y in zip(X, Y, strict=True):
+        a.zero_grad()
+        loss_of(plain, x, y).backward()
+        a.step()
+        b.zero_grad()
+        loss_of(later, there(x), there(y)).backward()
+        b.step()
+    same_as_whole(plain, later)
+
+
+def sharded_and_compiled():
+    plain, model = rows(), sharded(rows().to("cuda"))
+    a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(model.parameters(), 0.1)
+    step = compiled_step(model, b)
+    for x, y in zip(X, Y, strict=True):
+        a.zero_grad()
+        loss_of(plain, x, y).backward()
+        a.step()
+        step(there(x), there(y))
+        same_as_whole(plain, model)
+
+
+def states_in_parts():
+    for views in (False, True):
+        for width in (9, 200):
+            plain, model = rows(width), rows(width).to("cuda")
+            parallel = DistributedDataParallel(model)
+            a = optim.Adam(plain.parameters(), 0.1)
+            b = ZeroRedundancyOptimizer(parallel.parameters(), optim.Adam, None, views, lr=0.1)
+            for x, y in zip(X, Y, strict=True):
+                a.zero_grad()
+                loss_of(plain, x, y).backward()
+                a.step()
+                b.zero_grad()
+                loss_of(parallel, there(x), there(y)).backward()
+                b.step()
+            for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+                np.testing.assert_allclose(p.detach().numpy(), q.detach().cpu().numpy(), rtol=1e-8, atol=1e-10)
+    b.consolidate_state_dict(to=0)
+    if rank == 0:
+        assert len(b.state_dict()["state"]) == len(list(model.parameters()))
+
+
 def check(kind):
     parallel_training()
     if size > 1:
@@ -199,11 +321,15 @@ def check(kind):
     accumulation_and_what_is_kept()
     other_orders_of_waiting()
     compiled()
+    sharded_training()
+    sharded_in_other_forms()
+    states_in_parts()
 
 
 comm = MPI.COMM_WORLD.Dup()
 with using(Emulated(1)) as driver:
     check(Staged)
+    sharded_and_compiled()  # (the stand-in of NCCL is Python that writes: a compiled call is none of such)
     dist.destroy_process_group()
     with loading.standing_in(nccl=Nccl(driver, comm.allgather)):
         dist.init_process_group("nccl")
