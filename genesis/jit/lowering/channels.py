@@ -1,5 +1,5 @@
-"""Batch norm and the largest of windows as kernels: the loops of `genesis.kernels.llvm.channels` and `windows`, with all
-sizes in the code. A chunk is some channels, or rows of images.
+"""Batch norm, group norm and the largest of windows as kernels: the loops of `genesis.kernels.llvm.channels`, `groups` and
+`windows`, with all sizes in the code. A chunk is some channels, or rows of images.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from genesis.arrays.spec import Spec
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.convolutions import F32, array_of, in_order, named
-from genesis.jit.lowering.parts import Builder, Memory, Part, Unknown, rule
+from genesis.jit.lowering.parts import Builder, Memory, Part, Unknown, rule, total
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.program import Call
 from genesis.kernels.cpu.pooling import _name_pairs
-from genesis.kernels.llvm import channels, loops, windows
+from genesis.kernels.llvm import channels, groups, loops, windows
 
 CHUNKS = 16
 
@@ -175,6 +175,70 @@ def backward(memory: Memory, call: Call) -> list[Part | Stage]:
     ]
     code = channels.backward(loops.width() // 4)
     return [*parts, sliced(code, "backward", [*given, *results], many, sizes, (4, 5, 6), oracle)]
+
+
+# ---- group norm
+
+
+def _group_sizes(shape: Sequence[int], num_groups: int) -> tuple[int, ...]:
+    """The integers of the functions of `groups`, behind the first and the last."""
+    members = shape[1] // num_groups
+    return (members, num_groups, *_sizes(shape)[2:5], members * math.prod(shape[2:]))
+
+
+@rule("fused.group_norm")
+def group_norm(memory: Memory, call: Call) -> list[Part | Stage]:
+    x, num_groups, weight, bias, eps = call.args
+    shape, parts = x.spec.shape, []
+    w, b = (_each(memory, call, v, shape[1], i, parts) for v, i in ((weight, 1), (bias, 0)))
+
+    def oracle(arrays: list[Any]) -> None:
+        a, scale, add, ours, result, deviation = arrays
+        a = a[: math.prod(shape)].reshape(shape[0] * num_groups, -1).astype(np.float64)
+        spread = np.sqrt(a.var(1) + eps)
+        values = ((a - a.mean(1, keepdims=True)) / spread[:, None]).reshape(shape[0], shape[1], -1)
+        ours[: a.size] = values.ravel()
+        result[: a.size] = (values * scale[: shape[1], None] + add[: shape[1], None]).ravel()
+        deviation[: len(a)] = spread
+
+    out, rows, root = [(v, 0) for v in call.outs]
+    operands = [in_order(memory, call, x, parts), w, b, rows, out, root]
+    code, sizes = groups.forward(loops.width() // 4), _group_sizes(shape, num_groups)
+    return [*parts, sliced(code, "forward", operands, shape[0] * num_groups, sizes, (3, 4, 5), oracle, eps)]
+
+
+@rule("fused.group_norm.backward")
+def group_norm_backward(memory: Memory, call: Call) -> list[Part | Stage]:
+    """The gradient, and for each channel of each example the sums that are added over the examples then."""
+    g, (rows, root, weight), needs = call.args
+    shape, (many, num_groups), parts = rows.spec.shape, root.spec.shape, []
+    outs, channels = iter(call.outs), shape[:2]
+    gx = next(outs) if needs[0] is not None else Var(Spec(shape, F32))
+    sums = [Var(Spec(channels, F32)) for _ in range(2)]
+
+    def oracle(arrays: list[Any]) -> None:
+        a, b = (x[: math.prod(shape)].reshape(*channels, -1).astype(np.float64) for x in arrays[:2])
+        change = (a * arrays[2][: shape[1], None]).reshape(many * num_groups, -1)
+        ours = b.reshape(change.shape)
+        rest = change - change.mean(1, keepdims=True) - ours * (change * ours).mean(1, keepdims=True)
+        arrays[4][: a.size] = (rest / arrays[3][: len(rest), None]).ravel()
+        arrays[5][: many * shape[1]], arrays[6][: many * shape[1]] = (a * b).sum(2).ravel(), a.sum(2).ravel()
+
+    given = [
+        in_order(memory, call, g, parts),
+        array_of(memory, rows),
+        _each(memory, call, weight, shape[1], 1, parts),
+        array_of(memory, root),
+    ]
+    operands = [*given, *[(v, 0) for v in (gx, *sums)]]
+    code, sizes = groups.backward(loops.width() // 4), _group_sizes(shape, num_groups)
+    parts.append(sliced(code, "backward", operands, many * num_groups, sizes, (4, 5, 6), oracle))
+    for each, need in zip(sums, needs[1:], strict=True):
+        if need is not None:
+            made = Builder(memory, call, channels, (0,))
+            made.give(next(outs), total("add", made.read(each)), [0, 1])
+            parts.append(made.made())
+    return parts
 
 
 # ---- the largest of windows of two rows and columns

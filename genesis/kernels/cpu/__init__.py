@@ -6,7 +6,7 @@
 `activation`  SiLU, fused
 `loss`        cross entropy, fused; `ctc` connectionist temporal classification
 `attention`   attention, fused
-`channel_norm`  batch and instance norm, fused
+`channel_norm`  batch and instance norm, fused; `group_norm` group norm
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
 `pooling`     the largest of windows, fused; `running` sums and products along a dimension
@@ -29,6 +29,7 @@ from genesis.kernels.cpu import ctc as ctc
 from genesis.kernels.cpu import distance as distance
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import gemm as gemm
+from genesis.kernels.cpu import group_norm as group_norm
 from genesis.kernels.cpu import loss as loss
 from genesis.kernels.cpu import matmul as matmul
 from genesis.kernels.cpu import norm as norm

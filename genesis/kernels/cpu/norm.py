@@ -48,7 +48,7 @@ def _across(h: Any, rows: Any) -> Any:
     return np.subtract(h, gx, gx)
 
 
-def _less(h: Any, rows: Any, root: Any) -> Any:
+def less(h: Any, rows: Any, root: Any) -> Any:
     """The gradient of rows that were standardized."""
     gx = _across(h, rows)
     gx -= _mean(h)
@@ -81,7 +81,7 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
         return _compiled_gradients(g, rows, root, weight, needs, True)
     gx = None
     if needs[0]:
-        gx = _less(np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C"), rows, root)
+        gx = less(np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C"), rows, root)
     return gx, _over_rows(g * rows) if needs[1] else None, _over_rows(g) if needs[2] else None
 
 

@@ -22,7 +22,7 @@ Body = Callable[[str, str | None, Sequence[str]], Sequence[str]]
 
 def moments(lanes: int) -> str:
     """The function ``moments``: the means of channels from ``first`` to ``last``, and behind those of all the variances."""
-    code = _Channels(lanes)
+    code = Channels(lanes)
     with code.loop("%first", "%last", "1") as channel:
         mean, variance = code.mean_and_variance(channel.index)
         code.put_number(mean, "%moments", channel.index)
@@ -32,7 +32,7 @@ def moments(lanes: int) -> str:
 
 def forward(lanes: int, moments: bool = False) -> str:
     """The function ``forward``: channels from ``first`` to ``last``; with ``moments`` also what `moments` gives."""
-    code = _Channels(lanes)
+    code = Channels(lanes)
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
         middle, variance = code.mean_and_variance(c)
@@ -60,7 +60,7 @@ def forward(lanes: int, moments: bool = False) -> str:
 
 def backward(lanes: int) -> str:
     """The function ``backward``: the gradient, and for each channel the sums of ``g rows`` and of ``g``."""
-    code, fresh = _Channels(lanes), "zeroinitializer"
+    code, fresh = Channels(lanes), "zeroinitializer"
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
 
@@ -84,7 +84,7 @@ def backward(lanes: int) -> str:
     return code.function("backward", BACKWARD, SIZES)
 
 
-class _Channels(Code):
+class Channels(Code):
     """Code that goes through all places of a channel."""
 
     def __init__(self, lanes: int) -> None:
@@ -103,13 +103,20 @@ class _Channels(Code):
         lanes are, None all.
         """
         with self.loop("0", "%examples", "1", carried, self.doubles) as example:
-            start = self.add(self.times(channel, "%size"), self.times(example.index, self.step))
-            with self.loop("0", "%whole", str(self.lanes), example.values, self.doubles) as vector:
-                vector.next = list(body(self.add(start, vector.index), None, vector.values))
-            with self.loop("0", "%rest", "1", vector.values, self.doubles) as last:
-                last.next = list(body(self.add(start, self.end), self.new, last.values))
-            example.next = last.values
+            example.next = list(self.vectors(self.start(channel, example.index), body, example.values))
         return example.values
+
+    def start(self, channel: str, example: str) -> str:
+        """Where the numbers of a channel of an example begin."""
+        return self.add(self.times(channel, "%size"), self.times(example, self.step))
+
+    def vectors(self, start: str, body: Body, carried: Sequence[str]) -> Sequence[str]:
+        """`through` the ``size`` numbers from ``start``."""
+        with self.loop("0", "%whole", str(self.lanes), carried, self.doubles) as vector:
+            vector.next = list(body(self.add(start, vector.index), None, vector.values))
+        with self.loop("0", "%rest", "1", vector.values, self.doubles) as last:
+            last.next = list(body(self.add(start, self.end), self.new, last.values))
+        return last.values
 
     def counted(self, what: str, total: str, x: str, new: str | None) -> str:
         if new is not None:
@@ -122,7 +129,7 @@ class _Channels(Code):
 
     def mean_and_variance(self, channel: str) -> tuple[str, str]:
         """Of the numbers of x."""
-        number = self.double("%x", self.times(channel, "%size"))
+        number = self.double("%x", self.start(channel, "0"))
         size = self.put(f"call double @llvm.fabs.f64(double {number})")
         finite = self.put(f"fcmp one double {size}, 0x7FF0000000000000")
         first = self.put(f"select i1 {finite}, double {number}, double 0.0")

@@ -232,10 +232,19 @@ def group_norm(
     if not input.numel():
         return _scaled(input, weight, bias)
     x = input.reshape(input.shape[0], num_groups, -1)
-    return _scaled(layer_norm(x, (x.shape[-1],), eps=eps).reshape(input.shape), weight, bias)
+    return _scaled(standardized(x, (2,), eps).reshape(input.shape), weight, bias)
 
 
-samples(group_norm, lambda t: [case(t(2, 4, 3), 2), case(t(2, 4), 2, t(4), t(4)), case(t(0, 4), 2, t(4))])
+samples(
+    group_norm,
+    lambda t: [
+        case(t(2, 4, 3), 2),
+        case(t(2, 4), 2, t(4), t(4)),
+        case(t(0, 4), 2, t(4)),
+        case(t(2, 4, 17), 2, t(4), t(4)),
+        case(t(3, 2, 17), 1),
+    ],
+)
 
 wrong_inputs(
     group_norm, (lambda t: case(t(2, 4), 3), RuntimeError, "group_norm: 4 channels cannot be divided into 3 groups")

@@ -88,6 +88,30 @@ def test_batch_norm(shape, plain):
     assert not ops_left_to_the_host(check(graph, args, close))
 
 
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((3, 6, 4, 4), 2), ((2, 33, 7, 9), 11), ((1, 2, 16), 1), ((4, 4, 2, 3, 5), 4)]
+)
+@pytest.mark.parametrize("plain", [False, True])
+def test_group_norm(shape, groups, plain):
+    def run(x, w, b):
+        y = F.group_norm(x, groups, *(() if plain else (w, b)))
+        return y, *genesis.autograd.grad((y * y * y).sum(), (x,) if plain else (x, w, b))
+
+    args = [random(*s).requires_grad_() for s in (shape, shape[1:2], shape[1:2])]
+    graph = traced(run, *args)
+    assert any("fused.group_norm" in call.op for call in graph.program.calls)
+    assert not ops_left_to_the_host(check(graph, args, close))
+
+
+def test_group_norm_of_images_that_are_no_vector():
+    def run(x, w, b):
+        y = F.group_norm(x, 2, w, b)
+        return y, *genesis.autograd.grad((y * y * y).sum(), (x, w, b))
+
+    args = [random(*s).requires_grad_() for s in ((3, 6, 3), (6,), (6,))]
+    check(traced(run, *args), args, close)
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 8, 12), (1, 1, 2, 2), (3, 4, 6, 34)])
 def test_the_largest_of_pairs(shape):
     def run(x):
