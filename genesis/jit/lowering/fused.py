@@ -107,6 +107,71 @@ def _of_channels(memory: Memory, weight: Var, x: Var) -> list[int]:
     return [memory.strides(weight)[0] if many and i == 1 else 0 for i in range(len(x.spec.shape))]
 
 
+# ---- batch norm in evaluation
+
+
+def _scale(
+    memory: Memory, call: Call, root: Var, weight: Var | None, of_root: Callable[[Builder], Any]
+) -> tuple[Var, Part]:
+    """A weight for each channel over the root of its variance; the part gives the root, too, if it is new."""
+    made, scale = Builder(memory, call, root.spec.shape), Var(root.spec)
+    spread = of_root(made)
+    made.give(scale, (1.0 if weight is None else made.read(weight)) / spread)
+    return scale, made.made()
+
+
+@rule("fused.normalized_channels")
+def normalized_channels(memory: Memory, call: Call) -> list[Part]:
+    x, mean, variance, weight, bias, eps = call.args
+    out, root = call.outs
+
+    def deviation(made: Builder) -> Any:
+        made.give(root, np.sqrt(made.read(variance) + eps))
+        return np.sqrt(made.read(variance) + eps)
+
+    scale, first = _scale(memory, call, root, weight, deviation)
+    made = Builder(memory, call, x.spec.shape)
+    made.along(in_order_of_memory(out))
+    value = (made.read(x) - _channel(made, mean, x)) * _channel(made, scale, x)
+    made.give(out, value if bias is None else value + _channel(made, bias, x))
+    return [first, made.made()]
+
+
+def _channel(made: Builder, numbers: Var, x: Var) -> Any:
+    """The number of each element's channel."""
+    step = made.memory.strides(numbers)[0]
+    return made.read(numbers, [step if i == 1 else 0 for i in range(len(x.spec.shape))])
+
+
+@rule("fused.normalized_channels.backward")
+def normalized_channels_gradient(memory: Memory, call: Call) -> list[Part]:
+    """Of the input, and of numbers of channels: sums over the rest of the dimensions."""
+    g, (x, mean, root, weight), wanted = call.args
+    outs, shape, channels = iter(call.outs), x.spec.shape, root.spec.shape
+    rest = [i for i in range(len(shape)) if i != 1]
+    scale, first = _scale(memory, call, root, weight, lambda made: made.read(root))
+    parts = [first]
+    if wanted[0] is not None:
+        made = Builder(memory, call, shape)
+        made.give(next(outs), made.read(g) * _channel(made, scale, x))
+        parts.append(made.made())
+    total_of_g, along = Var(root.spec), Var(root.spec)
+    for var, with_x in ((total_of_g, False), (along, True)):
+        made = Builder(memory, call, shape, rest)
+        value = made.read(g)
+        if with_x:
+            value = value * (made.read(x) - _channel(made, mean, x))
+        made.give(var, total("add", value), [int(i == 1) for i in range(len(shape))])
+        parts.append(made.made())
+    for i in (1, 2, 3, 4):
+        if wanted[i] is not None:
+            made = Builder(memory, call, channels)
+            sums, a, s, r = (made.read(v) for v in (total_of_g, along, scale, root))
+            made.give(next(outs), {1: -s * sums, 2: a * s / (-2 * r * r), 3: a / r, 4: sums}[i])
+            parts.append(made.made())
+    return parts
+
+
 @rule("fused.silu", "fused.silu.2")
 def silu(memory: Memory, call: Call) -> list[Part]:
     out = call.outs[0]

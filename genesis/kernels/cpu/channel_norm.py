@@ -1,4 +1,6 @@
-"""Batch and instance norm of float32 arrays, with few temporaries; batch norm of large ones compiled."""
+"""Batch and instance norm of float32 arrays, with few temporaries; batch norm of large ones compiled, in training and in
+evaluation.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import channels, loops, native
+from genesis.kernels.llvm import activations, channels, loops, native
 from genesis.kernels.native import runtime
 from genesis.ops.learning.standard import standardized_and_deviation
 
@@ -159,3 +161,68 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     n = F32.type(x[:, 0].size)
     of_mean, of_variance = (_along(part / n, x.ndim) for part in g)
     return ((x - _along(mean, x.ndim)) * (2 * of_variance) + of_mean,)
+
+
+# ---- in evaluation
+
+
+def _has_numbers(input: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> bool:
+    """A number for each channel, of each of the four."""
+    given = [p for p in (mean, variance, weight, bias) if p is not None]
+    return (
+        input.dtype == F32
+        and input.ndim > 1
+        and input.size > 0
+        and all([p.dtype == F32 and p.shape == input.shape[1:2] for p in given])
+    )
+
+
+@functools.cache
+def _normalized() -> Any:
+    return loops.ufunc("normalized", activations.normalized, "float", 4, narrow=True, spread=runtime.spread)
+
+
+@attach(
+    "normalized_channels",
+    np.ndarray,
+    when=_has_numbers,
+    infer=lambda input, mean, variance, weight, bias, eps: (
+        input,
+        ("input", "mean", Spec(mean.shape, F32), None if weight is None else "weight"),
+    ),
+)
+def normalized_channels(input: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """The kernel of batch norm in evaluation."""
+    root = np.sqrt(variance + F32.type(eps))
+    scale, ndim, out = _scale(root, weight), input.ndim, memory.empty(input.shape, F32)
+    if input.size >= LARGE["elements"] and loops.available():
+        shift = F32.type(-0.0) if bias is None else bias
+        flat = input if ndim == 2 or not input.flags.c_contiguous else input.reshape(*input.shape[:2], -1)
+        runtime.ready()
+        _normalized()(
+            flat, *[_along(p, flat.ndim) if p.ndim else p for p in (mean, scale, shift)], out.reshape(flat.shape)
+        )
+    else:
+        np.subtract(input, _along(mean, ndim), out)
+        out *= _along(scale, ndim)
+        if bias is not None:
+            out += _along(bias, ndim)
+    return out, (input, mean, root, weight)
+
+
+def _scale(root: Any, weight: Any) -> Any:
+    return (1 if weight is None else weight) / root
+
+
+@normalized_channels.backward(reads=("input", "mean", "weight"))
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    x, mean, root, weight = kept
+    scale, rest = _scale(root, weight), tuple([i for i in range(g.ndim) if i != 1])
+    gx = np.multiply(g, _along(scale, g.ndim), order="C") if needs[0] else None
+    total = REGISTRY["sum"].kernel(g, rest, False, F32) if needs[1] or needs[4] else None
+    g_variance = g_weight = None
+    if needs[2] or needs[3]:
+        along = REGISTRY["sum"].kernel((x - _along(mean, x.ndim)) * g, rest, False, F32) / root
+        g_weight = along if needs[3] else None
+        g_variance = along * scale / (-2 * root) if needs[2] else None
+    return gx, -scale * total if needs[1] else None, g_variance, g_weight, total if needs[4] else None

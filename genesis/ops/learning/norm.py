@@ -126,6 +126,34 @@ samples(
 
 
 @composite(halves="input", method=False, autocast="float32", torch_name="")
+def normalized_channels(
+    input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """Less a mean, over the root of a variance plus eps, times a weight and plus a bias, each for a channel (dim 1):
+    batch norm in evaluation.
+
+    >>> import genesis
+    >>> from genesis.ops.learning.norm import normalized_channels
+    >>> normalized_channels(genesis.tensor([[1.], [3.]]), genesis.ones(1), genesis.full((1,), 4.0), None, None, 0.0)
+    tensor([[0.],
+            [1.]])
+    """
+    shape = [1, -1] + [1] * (input.ndim - 2)
+    out = (input - wide(mean).reshape(shape)) / (wide(variance).reshape(shape) + eps).sqrt()
+    return _scaled(out, weight, bias)
+
+
+samples(
+    normalized_channels,
+    lambda t: [
+        case(t(4, 3), t(3), t.positive(3), t(3), t(3), 1e-5),
+        case(t(2, 3, 5), t(3), t.positive(3), None, None, 0.1),
+        case(t(2, 3, 2, 4), t(3), t.positive(3), t(3), None, 0.0),
+    ],
+)
+
+
+@composite(halves="input", method=False, autocast="float32", torch_name="")
 def channel_moments(input: Tensor) -> Tensor:
     """The mean of each channel (dim 1) and its variance, $\\frac{1}{n} \\sum_i (x_i - \\bar x)^2$: a tensor (2, channels).
 
@@ -177,9 +205,7 @@ def batch_norm(
     dims = [0, *range(2, input.ndim)]
     use_batch = training or running_mean is None or running_var is None
     if not use_batch:
-        shape = [1, -1] + [1] * (input.ndim - 2)
-        out = (input - wide(running_mean).reshape(shape)) / (wide(running_var).reshape(shape) + eps).sqrt()
-        return _scaled(out, weight, bias)
+        return normalized_channels(input, running_mean, running_var, weight, bias, eps)  # type: ignore[no-any-return]
     count = input.numel() // input.shape[1]
     if training and count <= 1:
         raise ArgumentValueError(
