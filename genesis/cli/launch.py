@@ -11,11 +11,9 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -23,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from genesis.base.errors import DistributedError
-from genesis.cli.leftovers import PREFIX, lives, sweep
-from genesis.cli.rank import ENDED, FOLDER, LAUNCHER
+from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
+from genesis.cli.rank import ENDED, FOLDER
 from genesis.distributed import installed
 
 _PREFIX = re.compile(r"\[r(\d+)\] ?")
@@ -73,8 +71,7 @@ def _command(job: Job) -> list[str]:
 
 
 def _once(job: Job) -> int:
-    command, folder = _command(job), tempfile.mkdtemp(prefix=PREFIX)
-    Path(folder, LAUNCHER).write_text(str(os.getpid()))
+    command, folder = _command(job), folder_of_a_job()
     try:
         process = subprocess.Popen(
             command, env={**os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -95,7 +92,7 @@ def _once(job: Job) -> int:
             print(_screen(folder, said.others, status), file=sys.stderr)
         return status if status >= 0 else 128 - status
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 class Watch:

@@ -8,26 +8,46 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from genesis.cli.rank import LAUNCHER
-
-PREFIX = "genesis-run-"
+_FOLDER = re.compile(r"genesis-run-(\d+)-\w+")  # of a job: the number of its launcher's process
 _MEMORY = Path("/dev/shm")
 _NAMES = ("mpich_shm_*", "ucx_shm_posix_*")  # of MPICH and of what it may be built on, until all ranks of a job have it
+_TIMES = 20  # a folder is taken away, at most: somebody else may own what is in it
 _YOUNG = 2.0  # seconds: what is as young may be about to be used
+
+
+def folder_of_a_job() -> str:
+    """A new folder for the notes of this launcher's ranks: its name says whose it is as soon as it is there."""
+    return tempfile.mkdtemp(prefix=f"genesis-run-{os.getpid()}-")
+
+
+def launcher_of(folder: Path) -> int:
+    """The process of a folder's launcher; 0 of another folder."""
+    name = _FOLDER.fullmatch(folder.name)
+    return 0 if name is None else int(name[1])
+
+
+def remove(folder: str | Path) -> None:
+    """Take a job's folder away, though ranks that are about to end may still write to it."""
+    for _ in range(_TIMES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(0.01)
 
 
 def sweep() -> None:
     """Remove folders of launchers that are gone, and shared memory of MPI that no process has."""
-    for folder in _own(Path(tempfile.gettempdir()).glob(PREFIX + "*")):
-        with contextlib.suppress(OSError, ValueError):
-            if not lives(int((folder / LAUNCHER).read_text())):
-                shutil.rmtree(folder, ignore_errors=True)
+    for folder in _own(Path(tempfile.gettempdir()).glob("genesis-run-*")):
+        launcher = launcher_of(folder)
+        if launcher and not lives(launcher):
+            remove(folder)
     files = _own([path for names in _NAMES for path in _MEMORY.glob(names)])
     mapped = _mapped() if files else ""
     for file in files:

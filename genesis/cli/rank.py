@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -18,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from genesis.cli.leftovers import launcher_of, remove
 from genesis.distributed.environment import launch
 from genesis.distributed.watching import Progress, program_line
 from genesis.pytorch.run import run
 
 FOLDER = "GENESIS_RUN_FOLDER"  # where ranks on this machine leave their process numbers and notes
-LAUNCHER = "launcher"  # the file in it with the process number of ``genesis run``
 ENDED = "ended"  # ... of a rank whose program ran to its end
 _LOOK = 0.5  # seconds
 _PR_SET_PDEATHSIG = 1  # Linux: the signal that a process gets when its parent ends
@@ -38,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     if folder is not None and os.path.isdir(folder):
         Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
         _note_failures(Path(folder, f"{rank}.json"), rank)
-        known = int(Path(folder, LAUNCHER).read_text()), Path(folder), rank
+        known = launcher_of(Path(folder)), Path(folder), rank
         threading.Thread(target=_beside, args=known, daemon=True).start()
         atexit.register(_say, Path(folder, f"{rank}.{ENDED}"), "")
         _end_with_parent()
@@ -68,7 +67,7 @@ def _beside(launcher: int, folder: Path, rank: int) -> None:
         try:
             os.kill(launcher, 0)
         except ProcessLookupError:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             os._exit(1)
 
 

@@ -18,7 +18,6 @@ from ranks import JOBS, needs_mpi
 
 from genesis import cli
 from genesis.cli import launch, leftovers
-from genesis.cli.rank import LAUNCHER
 from genesis.distributed import installed
 
 RUN = [sys.executable, "-m", "genesis", "run"]
@@ -196,20 +195,39 @@ def test_what_launchers_that_were_killed_left_is_taken_away(tmp_path, monkeypatc
     monkeypatch.setattr(leftovers, "_YOUNG", -1)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    for name, pid in (("left", gone.pid), ("used", os.getpid())):
-        folder = tmp_path / f"genesis-run-{name}"
-        folder.mkdir()
-        (folder / LAUNCHER).write_text(str(pid))
+    used = Path(leftovers.folder_of_a_job())
+    assert leftovers.launcher_of(used) == os.getpid()
+    others = "genesis-run-of_another_version"
+    for name in (used.name.replace(str(os.getpid()), str(gone.pid)), others):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "0.doing").write_text("train.py:1")
     for name in ("mpich_shm_1_0", "ucx_shm_posix_1", "mine"):
         (tmp_path / name).write_text("x" * 100)
     with open(tmp_path / "mpich_shm_1_0", "r+b") as file, mmap.mmap(file.fileno(), 100):
         leftovers.sweep()
         there = sorted(path.name for path in tmp_path.iterdir())
     mapped = ["mpich_shm_1_0"] if Path("/proc/self/maps").exists() else []
-    assert there == ["genesis-run-used", "mine", *mapped]
+    assert there == sorted([used.name, others, "mine", *mapped])
     monkeypatch.setattr(leftovers, "_YOUNG", 3600)
     leftovers.sweep()
     assert sorted(path.name for path in tmp_path.iterdir()) == there
+
+
+def test_a_folder_that_is_written_to_is_taken_away(tmp_path, monkeypatch):
+    """A rank that is about to end says what it does, between the removal of the files and that of the folder."""
+    folder, files = tmp_path / "job", iter(range(3))
+    folder.mkdir()
+    rmdir = os.rmdir
+
+    def late(path, **options):
+        for number in files:
+            (folder / f"{number}.doing").write_text("train.py:1")
+            break
+        return rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", late)
+    leftovers.remove(folder)
+    assert not folder.exists() and list(files) == []
 
 
 def test_what_is_said_of_a_failure_without_a_note():
