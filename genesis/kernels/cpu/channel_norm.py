@@ -15,7 +15,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import activations, channels, loops, native
+from genesis.kernels.llvm import channels, loops, native
 from genesis.kernels.native import runtime
 from genesis.ops.learning.standard import standardized_and_deviation
 
@@ -107,6 +107,7 @@ def _loop(name: str) -> Any:
         "moments": (channels.moments, channels.MOMENTS),
         "forward": (channels.forward, channels.FORWARD),
         "backward": (channels.backward, channels.BACKWARD),
+        "normalized": (channels.normalized, channels.NORMALIZED),
     }[name]
     return native.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
 
@@ -177,11 +178,6 @@ def _has_numbers(input: Any, mean: Any, variance: Any, weight: Any, bias: Any, e
     )
 
 
-@functools.cache
-def _normalized() -> Any:
-    return loops.ufunc("normalized", activations.normalized, "float", 4, narrow=True, spread=runtime.spread)
-
-
 @attach(
     "normalized_channels",
     np.ndarray,
@@ -195,13 +191,9 @@ def normalized_channels(input: Any, mean: Any, variance: Any, weight: Any, bias:
     """The kernel of batch norm in evaluation."""
     root = np.sqrt(variance + F32.type(eps))
     scale, ndim, out = _scale(root, weight), input.ndim, memory.empty(input.shape, F32)
-    if input.size >= LARGE["elements"] and loops.available():
-        shift = F32.type(-0.0) if bias is None else bias
-        flat = input if ndim == 2 or not input.flags.c_contiguous else input.reshape(*input.shape[:2], -1)
-        runtime.ready()
-        _normalized()(
-            flat, *[_along(p, flat.ndim) if p.ndim else p for p in (mean, scale, shift)], out.reshape(flat.shape)
-        )
+    if _is_compiled(input, (0, *range(2, ndim))):
+        shift = np.full(input.shape[1], -0.0, F32) if bias is None else np.ascontiguousarray(bias)
+        _call("normalized", input, np.ascontiguousarray(input), np.ascontiguousarray(mean), scale, shift, out)
     else:
         np.subtract(input, _along(mean, ndim), out)
         out *= _along(scale, ndim)

@@ -28,10 +28,6 @@ def gate(x: Value, y: Value) -> Value:
     return select(y.equals(0.0), 0.0, x)
 
 
-def normalized(x: Value, mean: Value, scale: Value, bias: Value) -> Value:
-    return (x - mean) * scale + bias
-
-
 def sigmoid(x: Value) -> Value:
     """With $m = e^{-|x|}$ the larger of m and $x \\ge 0$, over 1 + m."""
     if x.code.short:

@@ -15,6 +15,7 @@ from genesis.kernels.llvm.nests import Code
 SIZES = ("first", "last", "examples", "channels", "size", "whole", "rest", "count")
 MOMENTS = ("x", "moments")
 FORWARD = ("x", "weight", "bias", "rows", "out", "root", "eps")
+NORMALIZED = ("x", "mean", "scale", "bias", "out")
 BACKWARD = ("g", "rows", "weight", "root", "gx", "along", "total")
 
 Body = Callable[[str, str | None, Sequence[str]], Sequence[str]]
@@ -56,6 +57,20 @@ def forward(lanes: int, moments: bool = False) -> str:
         code.through(c, write, [])
     pointers = (*FORWARD[:-1], "moments", FORWARD[-1]) if moments else FORWARD
     return code.function("forward", pointers, SIZES)
+
+
+def normalized(lanes: int) -> str:
+    """The function ``normalized``: channels less a mean, times a scale, plus a bias, all of which are given."""
+    code = Channels(lanes)
+    with code.loop("%first", "%last", "1") as channel:
+        mean, scale, bias = (code.spread(f"%{name}", channel.index) for name in ("mean", "scale", "bias"))
+
+        def write(at: str, new: str | None, s: Sequence[str]) -> list[str]:
+            code.store(code.fma(code.minus(code.load("%x", at), mean), scale, bias), "%out", at)
+            return []
+
+        code.through(channel.index, write, [])
+    return code.function("normalized", NORMALIZED, SIZES)
 
 
 def backward(lanes: int) -> str:
