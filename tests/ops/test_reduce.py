@@ -328,3 +328,16 @@ def test_products_of_long_rows(shape, dim, dtype):
     np.testing.assert_allclose(found.numpy(), wanted, rtol=40 * np.finfo(dtype).eps)
     x[..., 5] = 0
     assert not genesis.tensor(x).prod(-1, keepdim=True).numpy().any()
+
+
+@pytest.mark.parametrize("shape", [(100, 8, 64), (700, 7, 7), (9, 500, 1024), (5, 3, 400), (4, 5, 6, 70)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sums_of_short_rows_are_those_of_float64(shape, keepdim):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for dim in [(1,), (2,), (1, 2), (0, 2), *([(2, 3), (1, 2, 3)] if len(shape) > 3 else [])]:
+        wanted = x.astype(np.float64).sum(dim, keepdims=keepdim)
+        size = np.abs(x).astype(np.float64).sum(dim, keepdims=keepdim)
+        for name, exact in (("sum", wanted), ("mean", wanted / np.prod([shape[d] for d in dim]))):
+            found = getattr(genesis.tensor(x), name)(dim, keepdim).numpy()
+            assert found.shape == exact.shape
+            assert (np.abs(found - exact) <= 4 * np.finfo(np.float32).eps * size).all()

@@ -97,6 +97,10 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         or (x.flags.c_contiguous and (axis is None or dim[0] >= x.ndim - len(dim)))
         or (axis is None and x.flags.f_contiguous)
     ):
+        if x.size > _SMALL and axis is not None and x.dtype is F32 and x.flags.c_contiguous:
+            left = x.shape[: x.ndim - len(dim)]
+            if dim[0] == len(left) and _SHORT[0] <= (many := math.prod(x.shape[len(left) :])) <= _SHORT[1]:
+                return _sums_of_short_rows(x, many).reshape(left + (1,) * len(dim) if keepdim else left)
         return np.add.reduce(x, axis, None, None, keepdim)
     if x.size <= _SMALL and x.dtype is F32:
         return np.add.reduce(x, axis, F64, None, keepdim).astype(F32)
@@ -108,7 +112,7 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         return _tree(x, d, keepdim)
     many, last, rest, longest, left = _steps(x.shape, dim)
     if x.flags.c_contiguous and x.dtype is F32 and _SHORT[0] <= many <= _SHORT[1]:  # NumPy takes 3 to 5 times as long
-        x = product(x.reshape(-1, many), _ones(many)).reshape(x.shape[: -len(last)] + (1,) * len(last))
+        x = _sums_of_short_rows(x, many).reshape(x.shape[: -len(last)] + (1,) * len(last))
     elif x.flags.c_contiguous and many >= _ROW:
         x = np.add.reduce(x, last, None, None, True)
     else:
@@ -119,6 +123,10 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         for d in longest:
             x = total(x, (d,), True)
     return x if keepdim else x.reshape(left)
+
+
+def _sums_of_short_rows(x: Any, many: int) -> Any:
+    return product(x.reshape(-1, many), _ones(many))
 
 
 @functools.cache
