@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import strides_of
-from genesis.arrays.protocol import device_of
+from genesis.arrays.protocol import Virtual, device_of
 from genesis.base import dtypes
 from genesis.base.device import default_device
 from genesis.core.functions.captures import contents
@@ -317,6 +317,7 @@ class Guards:
         self.modes = Modes()
         self.unchanged: dict[int, Unchanged] = {}
         self.things: list[Dependable] = []
+        self.own: dict[int, Tensor] = {}  # tensors that require no gradient, whose .grad is looked at
         self.names = names_of(function)
 
     def depends(self, thing: Dependable) -> None:
@@ -326,6 +327,11 @@ class Guards:
             guard.sources = lambda: {name: (thing.__dict__, name) for name in thing.__dict__}
             self.unchanged[id(thing)] = guard
             self.things.append(thing)
+
+    def without_history(self, tensor: Tensor) -> None:
+        """The function looks at the .grad of a tensor that is no leaf, or requires none."""
+        if not isinstance(tensor._array, Virtual):
+            self.own[id(tensor)] = tensor
 
     def _name(self) -> None:
         """Modules in modules get the names that they have there."""
@@ -348,5 +354,14 @@ class Guards:
         return (
             self.modes,
             CapturedAsTheyWere((*captured, *leaves)),
-            *[one for one in (self.names, *self.unchanged.values()) if one.state],
+            *[one for one in (self.names, *self.unchanged.values(), _own_gradients([*self.own.values()])) if one.state],
         )
+
+
+def _own_gradients(tensors: list[Tensor]) -> Unchanged:
+    """What is assigned to the ``.grad`` of tensors that require none is what it was."""
+    guard = Unchanged(
+        "", lambda: {f"the .grad of a tensor that requires none, {i}": x._own_grad for i, x in enumerate(tensors)}
+    )
+    guard.answers = lambda: [(x, ("_own_grad",)) for x in tensors]
+    return guard

@@ -224,6 +224,18 @@ class Tracer:
         """The function looks at the .grad of a leaf."""
         self.gradients.read(node)
 
+    def own_grad_read(self, tensor: Tensor) -> None:
+        """The function looks at the .grad of a tensor that requires none."""
+        self.guards.without_history(tensor)
+
+    def own_grad_set(self, tensor: Tensor, value: Tensor | None) -> None:
+        """The function is about to set the .grad of a tensor that is no leaf, or requires none."""
+        self.guards.without_history(tensor)
+        same = value is None and tensor._own_grad is None and tensor._retained is None
+        if not same and not isinstance(tensor._array, Virtual):
+            text = "the .grad of a tensor from outside is set that is no leaf or does not require grad"
+            raise GraphError(message("trace", text, [("tensor", tensor._spec())]))
+
     def grad_adds(self, node: AccumulateGrad) -> None:
         """A backward is about to add to the .grad of a leaf."""
         self.gradients.adds(node)

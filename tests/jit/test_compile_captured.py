@@ -132,3 +132,52 @@ def test_arguments_that_are_containers_hold_other_tensors_at_each_call():
         batch["x"], pairs[0] = genesis.full((3,), float(call)), genesis.ones(3)
         assert step(batch, pairs).tolist() == [3.0 * call + 1] * 3
     assert step.explain().splitlines()[0] == "step: 1 graphs, 1 traces"
+
+
+def test_gradients_of_tensors_that_require_none():
+    """Found by fuzz_training, seed 286: values of the trace stayed in the ``.grad`` of a tensor that was frozen."""
+    parameters = [genesis.ones(3, requires_grad=True), genesis.ones(2, requires_grad=True)]
+
+    @genesis.compile
+    def step(x):
+        for p in parameters:
+            p.grad = None if p.grad is None else p.grad * 0.5
+        return x * 2
+
+    for p in parameters:
+        p.grad = genesis.ones(p.shape)
+    step(genesis.ones(2))
+    parameters[1].requires_grad_(False)
+    with pytest.warns(UserWarning, match=r"the \.grad of a tensor from outside is set"):
+        step(genesis.ones(2))
+    assert [p.grad.tolist() for p in parameters] == [[0.25] * 3, [0.25] * 2]
+
+
+def test_a_gradient_that_a_frozen_tensor_has_or_not():
+    frozen = genesis.ones(3)
+
+    @genesis.compile(fullgraph=True)
+    def step(x):
+        return x if frozen.grad is None else x + frozen.grad
+
+    results = []
+    for call in range(4):
+        frozen.grad = genesis.full((3,), float(call)) if call > 1 else None
+        results.append(step(genesis.ones(3)).tolist())
+    assert results == [[1.0] * 3, [1.0] * 3, [3.0] * 3, [4.0] * 3]
+
+
+def test_the_gradient_of_an_argument_is_refused_with_a_sentence():
+    w = genesis.ones(3, requires_grad=True)
+
+    @genesis.compile
+    def step(x):
+        (w * x).sum().backward()
+        return x.detach() * 2
+
+    with pytest.warns(UserWarning, match=r"the \.grad of an argument"):
+        for _ in range(3):
+            x = genesis.ones(3).requires_grad_()
+            step(x)
+            assert x.grad.tolist() == [1.0] * 3
+    assert w.grad.tolist() == [3.0] * 3

@@ -233,6 +233,8 @@ class Tensor(Methods):
             g = self._node._grad
             return self._retained if g is RECORDED else g
         if self._node is None:
+            if ACTIVE and tracer.get() is not None:
+                tracer.get().own_grad_read(self)
             return self._own_grad
         if self._retained is None and not self.retains_grad:
             site = self.grad_fn.where()  # type: ignore[union-attr]
@@ -257,7 +259,10 @@ class Tensor(Methods):
             self._check_grad(value)
         if isinstance(self._node, AccumulateGrad):
             self._node.grad = value
-        elif self._node is None:
+            return
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().own_grad_set(self, value)
+        if self._node is None:
             self._own_grad = value
         else:
             self._retained = value

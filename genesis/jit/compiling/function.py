@@ -352,11 +352,10 @@ class CompiledFunction:
         )
         graph = Graph(graph.program, replace(graph.binding, guards=taken))
         if not tracer.outputs:
+            _refuse_arguments(graph.program)
             return undivided(tracer, graph)
         joint = divided(tracer, graph)
-        if any(leaf.kind == "argument" for leaf in joint.forward.program.leaves):
-            text = "the .grad of an argument changes, and gradients flow through the function"
-            raise UnsupportedError(message("compile", text))
+        _refuse_arguments(joint.forward.program)
         return joint, joint.decided
 
     # ---- what is not compiled
@@ -384,6 +383,12 @@ def _holds_once(program: Program) -> bool:
     """Whether the graph of a first call holds for no other: it asked for a gradient that was not there, and is now."""
     begun = {w.index for w in program.writes if w.kind in ("grad", "new grad")}
     return any([leaf.present is False and i in begun for i, leaf in enumerate(program.leaves)])
+
+
+def _refuse_arguments(program: Program) -> None:
+    """Calls know no gradients of arguments."""
+    if any(leaf.kind == "argument" for leaf in program.leaves):
+        raise UnsupportedError(message("compile", "the .grad of an argument is looked at, or changes"))
 
 
 def _leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
