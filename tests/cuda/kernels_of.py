@@ -78,3 +78,8 @@ def machine_code(kernel, aligned, capability=90):
     assert registers * 32 * kernel.warps <= 65536
     assert made.shared <= 227 << 10
     return text
+
+
+def compiled(kernel, aligned):
+    """The assembler's listing, which may have memory of each thread: reductions of large angles do."""
+    return triton.text_of(triton.compiled(kernel.source, kernel.signature, aligned, kernel.warps, 90, kernel.fused))

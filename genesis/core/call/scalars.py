@@ -265,7 +265,10 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def _special(name: str) -> Callable[..., Any]:
-    return lambda *args: Symbol(Expression(name, tuple([_expressed(a) for a in args]), args[0].dtype))
+    def call(x: Any, *others: Any) -> Symbol:  # a number besides has its dtype
+        return Symbol(Expression(name, tuple([_expressed(a, x.dtype) for a in (x, *others)]), x.dtype))
+
+    return call
 
 
 def _sigmoid(x: Any) -> Any:

@@ -24,15 +24,8 @@ HOST = {
     "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
     "solve_system triangular_system",
     "spectra": "fourier half_spectrum from_half_spectrum",
-    "integers of other kinds": "gcd lcm bitwise_left_shift bitwise_right_shift binary_exponent",
-    "functions that libdevice has not, or not of this form": "angle atan2 digamma i0 igamma igammac logit nextafter polygamma_of "
-    "special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_chebyshev_polynomial_t "
-    "special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_erfcx "
-    "special_hermite_polynomial_h special_hermite_polynomial_he special_i0e special_i1 special_i1e special_laguerre_polynomial_l "
-    "special_legendre_polynomial_p special_log_ndtr special_modified_bessel_i0 special_modified_bessel_i1 "
-    "special_modified_bessel_k0 special_modified_bessel_k1 special_ndtri special_scaled_modified_bessel_k0 "
-    "special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
-    "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w special_spherical_bessel_j0 special_zeta",
+    "integers of other kinds": "gcd lcm binary_exponent",
+    "functions with loops that end where each number says": "igamma igammac special_airy_ai special_zeta",
     "blocks for ranks, which share memory of the CPU": "exchange gather_to scatter_from",
 }
 computed_on_host: dict[str, str] = {}  # ops, and why

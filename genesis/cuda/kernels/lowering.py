@@ -23,11 +23,12 @@ from genesis.cuda.launch.kernel import Kernel
 from genesis.cuda.runtime.devices import Device
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import reductions as _of_reductions  # noqa: F401, rules are declared when these are imported
+from genesis.jit.lowering import scalar_code, triton_code
 from genesis.jit.lowering import steps as _of_steps  # noqa: F401
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.groups import Group, without_ones
 from genesis.jit.lowering.loops import For, Load, Nest, Statement, Store, Total, Value, arguments
-from genesis.jit.lowering.parts import RULES, Memory, Part, Unknown
+from genesis.jit.lowering.parts import RULES, Memory, Part, Unknown, supports
 from genesis.jit.lowering.pointwise import elementwise
 from genesis.jit.program import Call
 
@@ -122,10 +123,18 @@ def launches(
     """The launches of a call that gives results like these; ``parameters`` are the positions of floats that are parameters
     of kernels.
     """
+    before = supports.set(_supports)
     try:
         return _Lowering(args, outs, parameters).launches(name, many)
     except (Unknown, UnsupportedError):
         return None
+    finally:
+        supports.reset(before)
+
+
+def _supports(name: str, dtype: Any) -> bool:
+    """What the CPU has code for, of which the emitter knows what it can print, and what Triton has besides."""
+    return scalar_code.supports(name, dtype) or triton_code.supports(name, dtype)
 
 
 def _specs_in(value: Any) -> Any:

@@ -11,7 +11,11 @@ import numpy as np
 from genesis.core.call.op import REGISTRY
 from genesis.cuda.launch.triton import function
 
-_OPS = {"normcdf": "normal_cdf", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma"}
+_OPS = {
+    "normcdf": "normal_cdf", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma", "cyl_bessel_i0": "i0",
+    "cyl_bessel_i1": "special_i1", **{name: f"special_bessel_{name}" for name in ("j0", "j1", "y0", "y1")},
+    "erfcx": "special_erfcx", "normcdfinv": "special_ndtri",
+}  # fmt: skip
 _UFUNCS = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
     "atan2": "arctan2", "pow": "power",

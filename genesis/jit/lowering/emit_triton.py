@@ -43,6 +43,7 @@ from genesis.jit.lowering.loops import (
     neutral,
 )
 from genesis.jit.lowering.triton_code import applied, cast, chosen, pointer_to, type_of
+from genesis.jit.lowering.triton_functions import needed
 
 NAME = "kernel"
 LANES = 1024  # of a block of rounds
@@ -112,7 +113,7 @@ class _Writer:
         self.write("pid = tl.program_id(0)")
         programs = self._programs()
         parameters = [f"p{i}" for i in range(len(self.nest.operands))] + ["n"] * told
-        head = [*_HEAD, "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
+        head = [*_HEAD, *needed(self.lines), "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
         kinds = [pointer_to(d) if i not in self.numbers else "fp64" for i, d in enumerate(self.nest.operands)]
         letters = "".join(["d" if i in self.numbers else "Q" for i in range(len(kinds))])
         lanes = self.most

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,9 +21,9 @@ from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.core.call.scalar_lowering import lowered
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
+from genesis.jit.lowering import scalar_code
 from genesis.jit.lowering.loops import DType
 from genesis.jit.lowering.phases import Stage
-from genesis.jit.lowering.scalar_code import supports
 from genesis.jit.program import Call
 from genesis.jit.storage import Region
 
@@ -80,6 +81,10 @@ class Part:
     rows: int | None  # how many of the axes are rows; None where nothing is totalled
     reads: tuple[Read, ...]
     gives: tuple[Give, ...]
+
+
+# whether there is code for a function of numbers of a dtype: that of the CPU, unless a call is lowered for something else
+supports: ContextVar[Callable[[str, DType], bool]] = ContextVar("supports", default=scalar_code.supports)
 
 
 class Unknown(Exception):
@@ -236,12 +241,13 @@ def formula(value: Any, dtype: DType) -> Expression:
 
 
 def _checked(expression: Expression) -> Expression:
+    known = supports.get()
     for each in expression.walk():
         if each.name != "x":
             name = each.name.removeprefix("total ")
             kinds = [a.dtype for a in each.args if isinstance(a, Expression)] or [each.dtype]
             if not all(
-                [supports(name, kind) for kind in (kinds[-1], each.dtype if name in ("cast", "where") else kinds[0])]
+                [known(name, kind) for kind in (kinds[-1], each.dtype if name in ("cast", "where") else kinds[0])]
             ):
                 raise Unknown(f"{name} of {kinds[-1].name}")
     return expression

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import UnsupportedError, message
+from genesis.jit.lowering import triton_functions
 
 DType = np.dtype[Any]
 _TYPES = {
@@ -149,6 +150,8 @@ INTEGERS: dict[str, Callable[..., str]] = {
     "sign": lambda x: f"tl.where({x} > 0, 1, tl.where({x} < 0, -1, 0)).to({x}.dtype)",
     "isnan": lambda x: f"({x} != {x})",
     "signbit": lambda x: f"({x} < 0)",
+    "left_shift": lambda x, y: f"shifted_left({x}, {y})",
+    "right_shift": lambda x, y: f"shifted_right({x}, {y})",
     **{name: lambda x: x for name in ("floor", "ceil", "trunc", "rint")},
     "maximum": lambda x, y: f"tl.maximum({x}, {y})",
     "minimum": lambda x, y: f"tl.minimum({x}, {y})",
@@ -185,6 +188,7 @@ FLOATS: dict[str, Callable[..., str]] = {
     "tanh_gradient": lambda g, y: f"({g} * (1.0 - {y} * {y}))",
     "tanh_rest": _tanh_rest,
     "frac": lambda x: f"({x} - libdevice.trunc({x}))",
+    **triton_functions.CALLS,
     "leaky_relu": lambda x, a: f"tl.where({x} > 0, {x}, {a} * {x})",
     "leaky_relu_gradient": lambda g, x, a: f"tl.where({x} > 0, {g}, {a} * {g})",
 }  # fmt: skip

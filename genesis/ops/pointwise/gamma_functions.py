@@ -200,7 +200,7 @@ def digamma(x: Any) -> Any:
 
 
 # B2, B4, ...
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 
 
 def _hurwitz(s: int, x: Any) -> Any:
@@ -214,7 +214,7 @@ def _hurwitz(s: int, x: Any) -> Any:
     q = x + steps
     total += q ** (1 - s) / (s - 1) + 0.5 * q**-s
     factor, power = float(s), q ** (-s - 1)
-    for j, bernoulli in enumerate(_BERNOULLI, 1):
+    for j, bernoulli in enumerate(BERNOULLI, 1):
         total += bernoulli * factor / math.factorial(2 * j) * power
         factor *= (s + 2 * j - 1) * (s + 2 * j)
         power = power / (q * q)

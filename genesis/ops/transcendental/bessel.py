@@ -33,8 +33,8 @@ _I0, _I1 = _terms(0, 62), _terms(1, 62)
 _HARMONIC = [0.0]
 for _k in range(1, 40):
     _HARMONIC.append(_HARMONIC[-1] + 1 / _k)
-_K0 = _terms(0, 14, lambda k: _HARMONIC[k])
-_K1 = _terms(1, 14, lambda k: _HARMONIC[k] + _HARMONIC[k + 1] - 2 * _EULER)
+K0 = _terms(0, 14, lambda k: _HARMONIC[k])
+K1 = _terms(1, 14, lambda k: _HARMONIC[k] + _HARMONIC[k + 1] - 2 * _EULER)
 
 
 def _hankel(order: int, count: int) -> list[float]:
@@ -93,8 +93,8 @@ i0, i0e, i1, i1e = (_exponential_i(n, s) for n in (0, 1) for s in (False, True))
 def _k_near(order: int, x: Any) -> Any:
     y, log = 0.25 * x * x, np.log(0.5 * x)
     if order:
-        return 1 / x + log * _i_near(1, x) - 0.25 * x * polynomial(y, _K1)
-    return polynomial(y, _K0) - (log + _EULER) * _i_near(0, x)
+        return 1 / x + log * _i_near(1, x) - 0.25 * x * polynomial(y, K1)
+    return polynomial(y, K0) - (log + _EULER) * _i_near(0, x)
 
 
 _NODES = np.arange(0, 4.6, 0.125)  # of the trapezoidal rule; at the last the integrand is below 1e-19

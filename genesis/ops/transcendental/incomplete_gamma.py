@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from genesis.ops.pointwise import error_functions, gamma_functions
-from genesis.ops.pointwise.gamma_functions import _BERNOULLI, lgamma
+from genesis.ops.pointwise.gamma_functions import BERNOULLI, lgamma
 from genesis.ops.pointwise.pieces import in_float64, piecewise, polynomial, ratio
 
 _STEPS = 12
@@ -34,7 +34,7 @@ def zeta(s: Any, q: Any) -> Any:
         y = x + _STEPS
         total += y ** (1 - s) / (s - 1) + 0.5 * y**-s
         factor, power = s.copy(), y ** (-s - 1)
-        for j, bernoulli in enumerate(_BERNOULLI, 1):
+        for j, bernoulli in enumerate(BERNOULLI, 1):
             total += bernoulli / math.factorial(2 * j) * factor * power
             factor = factor * (s + 2 * j - 1) * (s + 2 * j)
             power = power / (y * y)
