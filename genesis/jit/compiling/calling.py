@@ -38,6 +38,7 @@ from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
 from genesis.jit.compiling.flow import closed
 from genesis.jit.compiling.joint import Decided
+from genesis.jit.compiling.leaves import without_history
 from genesis.jit.compiling.numbers import in_order, numbers_of, reads
 from genesis.jit.compiling.segments import Elsewhere, Segments
 from genesis.jit.compiling.text import ELSEWHERE, Text
@@ -224,7 +225,14 @@ def _done(text: Text, graph: Graph, count: int, decided: Decided) -> Iterator[st
     aliases = dict(graph.program.aliases)
     results = graph.program.results[: graph.binding.structure_out.num_leaves]
     first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(results))
-    yield f"told = values[{first}:{first + decided.told}]"
+    yield f"told = list(values[{first}:{first + decided.told}])"
+    for k, (kind, i) in sorted(decided.shared.items()):
+        yield (
+            f"told[{k}] = told[{i}]"
+            if kind == "told"
+            else f"told[{k}] = without_history({'r' if kind == 'result' else 'x'}{i})"
+        )
+        text.scope["without_history"] = without_history
     yield f"given = ({''.join(f'x{i}, ' for i in range(count))})"
     for call in late:
         yield f"{text.name(call)}(told, given, done)"
@@ -246,9 +254,8 @@ def _closed(text: Text, graph: Graph, decided: Decided) -> Iterator[str]:
 
 def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided) -> Iterator[str]:
     program, binding, numbers = graph.program, graph.binding, decided.returned
-    aliases, names, own = dict(program.aliases), list[str](), 0
+    aliases, names, own, behind = dict(program.aliases), list[str](), 0, list[str]()
     first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(program.results))
-    yield from _done(text, graph, count, decided)
     if flow is not None:
         given = ", ".join([*[f"x{i}" for i in range(count)], ""])
         positions = [f"({text.name(stream)}._seed, s{i}), " for i, stream in enumerate(binding.streams)]
@@ -262,7 +269,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             yield f"r{i} = joined[{flow.joint.outputs.index(i)}]"
             own += 1
         elif isinstance(binding.objects.get(i), HostValue):
-            yield f"r{i} = {text.name(binding.objects[i].leaf)}.now((), (), done)"
+            yield f"r{i} = None"
+            behind.append(f"r{i} = {text.name(binding.objects[i].leaf)}.now((), (), done)")
         elif i in binding.objects:
             yield f"r{i} = {text.name(binding.objects[i])}"
         elif i in aliases:
@@ -276,6 +284,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             yield f"r{i} = {text.name(r)}"
         names.append(f"r{i}")
     yield from _closed(text, graph, decided)
+    yield from _done(text, graph, count, decided)
+    yield from behind
     structure = binding.structure_out
     if structure.kind is None:
         yield "return r0"

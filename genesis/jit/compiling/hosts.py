@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import DeviceArray
+from genesis.arrays.protocol import Layer
 from genesis.base.errors import message
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
@@ -45,6 +46,7 @@ class Hosts:
     def __init__(self, tracer: Any) -> None:
         self.tracer, self.calls = tracer, list[HostCall]()
         self.tensors: list[Tensor] = []  # what they are told
+        self.sources: list[Traced | None] = []  # where that was, but for numbers
         self.containers: list[Any] = []  # lists and dictionaries among the arguments
         self._changed: list[tuple[Any, Any, Any]] = []
         self._arguments: list[tuple[Any, int]] = []  # see `HostCall.arguments`, of the statement that is being kept
@@ -128,6 +130,7 @@ class Hosts:
 
     def _told(self, tensor: Tensor, number: bool, told: list[int]) -> Told:
         self.tensors.append(wrap(self.tracer.value(tensor.detach())))  # type: ignore[attr-defined]
+        self.sources.append(None if number else self.tracer.array(tensor._array))
         told.append(len(self.tensors) - 1)
         return Told(told[-1], number)
 
@@ -187,9 +190,39 @@ class Hosts:
                 raise self._refused(call, "it may draw random numbers, and so does the function")
             if any([cell.written != count for cell, count in call.handed]):
                 raise self._refused(call, "a tensor that it gets is written to behind it")
-            call.handed = []
             if call.early and any(call.stamp[:2]):
                 raise self._refused(call)
+
+    def shared(self, results: list[Any]) -> dict[int, tuple[str, int]]:
+        """Which of the tensors that statements are told, and may keep, have the memory of a result or of another one: what
+        is written there later is seen by both.
+        """
+        known: dict[int, list[tuple[str, int, Traced]]] = {}  # by memory
+        for i, argument in enumerate(self.tracer.arguments):
+            known.setdefault(id(argument.cell), []).append(
+                ("argument", i, Traced(self.tracer, argument.cell, argument.var.spec))
+            )
+        for i, y in enumerate(results):
+            if isinstance(y, Tensor) and not isinstance(y._array, Layer):
+                array = self.tracer.array(y._array)
+                known.setdefault(id(array.cell), []).append(("result", i, array))
+        shared = {}
+        for call in self.calls:
+            handed, call.handed = {id(cell) for cell, _ in call.handed}, []
+            for k in call.told:
+                source = self.sources[k]
+                if source is None or id(source.cell) not in handed:
+                    continue
+                others = known.setdefault(id(source.cell), [])
+                alike = [(kind, i) for kind, i, array in others if array.steps == source.steps]
+                if others and not alike:
+                    raise self._refused(call, "a tensor that it gets shares its memory with another one")
+                if alike:
+                    shared[k] = alike[0]
+                else:
+                    others.append(("told", k, source))
+        self.sources = []
+        return shared
 
     def _when(self, index: int, call: HostCall, end: tuple[int, ...]) -> bool:
         """Whether a statement has to come early; or else it must not."""

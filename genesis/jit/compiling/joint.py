@@ -9,8 +9,8 @@ the forward is saved.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genesis.autograd.gradients import grad
@@ -70,6 +70,7 @@ class Decided:
         calls: what Python does at each call
         told: how many tensors these are told: they are results behind those of the function
         behind: how many of the calls come before each question
+        shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
     """
@@ -81,6 +82,7 @@ class Decided:
     told: int = 0
     behind: tuple[int, ...] = ()
     closed: tuple[tuple[int, tuple[int | Tensor, ...]], ...] = ()
+    shared: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def in_parts(self) -> bool:
@@ -101,6 +103,7 @@ class JointTracer(Tracer):
         self.values, self.hosts = Values(self), Hosts(self)
         self.watch: Any = None  # what looks on while the function runs
         self.told = 0  # tensors that statements of Python are told
+        self.shared: dict[int, tuple[str, int]] = {}  # see `Decided`
         self.returned: list[int] = []  # results that are numbers
         self.answers: tuple[Any, ...] = ()
         self.behind: tuple[int, ...] = ()
@@ -149,6 +152,7 @@ class JointTracer(Tracer):
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
         leaves = [y.tensor if isinstance(y, Number) else y for y in leaves]
+        self.shared = self.hosts.shared(leaves)
         gradients = self._gradients(leaves, arguments)
         self.answers = tuple([q.answer for q in self.values.questions])
         self.behind = tuple([q.behind for q in self.values.questions])
@@ -322,7 +326,7 @@ def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
 
 def _decided(tracer: JointTracer, asked: Any) -> Decided:
     calls, returned = tuple(tracer.hosts.calls), tuple(tracer.returned)
-    return Decided(asked, tracer.answers, returned, calls, tracer.told, tracer.behind, tracer.closed)
+    return Decided(asked, tracer.answers, returned, calls, tracer.told, tracer.behind, tracer.closed, tracer.shared)
 
 
 def _refuse(tracer: JointTracer, whole: Program) -> None:

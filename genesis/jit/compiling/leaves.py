@@ -8,7 +8,7 @@ from typing import Any
 
 from genesis.base.errors import GraphError
 from genesis.core.functions.captures import contents
-from genesis.core.graph.tensor import wrap
+from genesis.core.graph.tensor import Tensor, wrap
 
 
 class NotKept(GraphError):
@@ -36,7 +36,10 @@ class Told(Leaf):
         self.index, self.number = index, number
 
     def now(self, values: Any, given: Any, done: Any) -> Any:
-        return values[self.index].item() if self.number else wrap(values[self.index])
+        value = values[self.index]
+        if self.number:
+            return value.item()
+        return value if isinstance(value, Tensor) else wrap(value)
 
 
 class Argument(Leaf):
@@ -127,6 +130,10 @@ class HostCall:
         function, cells = self.build(lambda leaf: leaf.now(values, given, done) if isinstance(leaf, Leaf) else leaf)
         result = function()
         done.append((result, *[contents(cell) for cell in cells]))
+
+
+def without_history(x: Tensor) -> Tensor:
+    return x if x._node is None else x.detach()
 
 
 def is_set(cell: CellType) -> bool:

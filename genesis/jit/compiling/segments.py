@@ -10,9 +10,10 @@ import numpy as np
 
 from genesis.arrays.memory import memory_of, number_in
 from genesis.arrays.spec import Spec
+from genesis.base.errors import message
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.joint import Decided
-from genesis.jit.compiling.leaves import HostCall
+from genesis.jit.compiling.leaves import HostCall, NotKept, without_history
 from genesis.jit.lowering.layouts import laid_out
 from genesis.jit.lowering.runner import finished
 from genesis.jit.lowering.step import Step, step_of
@@ -30,6 +31,7 @@ class Segments:
         self.parts: list[tuple[Step, Any]] = []  # and the answer, or what Python does then
         self.specs: list[list[Spec]] = []  # of what each of them gives the parts behind it
         self.renew = any([call.changes for call in decided.calls if call.early])
+        self.shared, self.renamed = decided.shared, _renamed(program, decided, results)
         rest, known = list(program.calls), list[Var]()
         outside = [*program.arguments, *program.captured, *[x.var for x in program.leaves if x.var is not None]]
         asked = decided.asked
@@ -78,6 +80,7 @@ class Segments:
             Elsewhere: an answer is another one; nothing has been written to
         """
         known: tuple[Any, ...] = ()
+        kept = dict[int, Any]()
         for (step, then), specs in zip(self.parts, self.specs, strict=True):
             try:
                 values = step.run((*arrays, *known), numbers, starts)
@@ -85,15 +88,41 @@ class Segments:
                 finished(stop)  # nothing is written yet
                 raise
             if isinstance(then, HostCall):
-                at = {index: value for index, value in zip(then.told, values, strict=False)}
-                then(at, given, done)
+                for index, value in zip(then.told, values, strict=False):
+                    kind, i = self.shared.get(index, ("", 0))
+                    kept[index] = (
+                        kept[i] if kind == "told" else without_history(given[i]) if kind == "argument" else value
+                    )
+                then(kept, given, done)
                 known += _laid_out(values[len(then.told) :], specs)
                 numbers = ask() if then.changes else numbers
             else:
                 if not _same(number_in(values[0]), then[0]):
                     raise Elsewhere
                 known += _laid_out(values[1:], specs)
-        return self.last.run((*arrays[: self.arguments], *known, *arrays[self.arguments :]), numbers, starts)
+        values = self.last.run((*arrays[: self.arguments], *known, *arrays[self.arguments :]), numbers, starts)
+        if self.renamed:
+            values = list(values)
+            for index, position in self.renamed:
+                values[position] = kept[index]
+        return values
+
+
+def _renamed(program: Program, decided: Decided, results: int) -> list[tuple[int, int]]:
+    """Which results are what Python was told before: the index of that, and where among what is returned the result is."""
+    aliases, early = dict(program.aliases), {k for call in decided.calls if call.early for k in call.told}
+    renamed = []
+    for k, (kind, i) in decided.shared.items():
+        if kind == "result" and k in early:
+            if i in aliases:
+                raise NotKept(
+                    message("compile", "a result that Python looks at before shares its memory with another one")
+                )
+            before = [
+                r for j, r in enumerate(program.results[: min(i, results)]) if isinstance(r, Var) and j not in aliases
+            ]
+            renamed.append((k, len(before)))
+    return renamed
 
 
 def _points(program: Program, decided: Decided, results: int) -> Iterator[tuple[tuple[Var, ...], Any]]:

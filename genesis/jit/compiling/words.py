@@ -26,7 +26,9 @@ from genesis.jit.compiling.young import stores_in
 from genesis.jit.traced import Cell, Traced
 
 _CONTAINERS = (list, dict, set, deque)
-_ENDS = ("item", "tolist", "detach", "numpy", "shape", "size", "dim", "ndim", "numel", "dtype", "device", "data")
+_NUMBERS = ("item", "tolist", "shape", "size", "dim", "ndim", "numel", "dtype", "device")
+_WITHOUT_HISTORY = (*_NUMBERS, "detach", "numpy", "data")
+_OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
 _EXITS = ("exit", "quit")
 _MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes
 _COMPUTED, UNKNOWN = object(), object()  # what an expression gives: something of the trace, or nobody knows
@@ -47,17 +49,23 @@ class Reading:
         self.cell_of, self.is_open = cell_of, is_open
 
     def _with_history(self, statement: ast.stmt) -> None:
-        """Refuse to hand out tensors that gradients would flow through: what is computed of them has no history there."""
+        """Refuse to hand out tensors that gradients would flow through: what is computed of them has no history there. Note
+        those whose memory is handed out.
+        """
         above = {id(child): node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id in self.cells and is_set(self.cells[node.id]):
                 x = contents(self.cells[node.id])
                 cell = self.cell_of(x) if isinstance(x, Tensor) else None
-                if cell is None or self._ends(node, above):
-                    continue
-                self.call.handed.append((cell, cell.written))
-                self._refuse_history(node.id, x)
-            elif isinstance(node, ast.Name) and node.id not in self.cells and not self._ends(node, above):
+                if cell is not None and not self._ends(node, above, _OTHER_MEMORY):
+                    self.call.handed.append((cell, cell.written))
+                if cell is not None and not self._ends(node, above, _WITHOUT_HISTORY):
+                    self._refuse_history(node.id, x)
+            elif (
+                isinstance(node, ast.Name)
+                and node.id not in self.cells
+                and not self._ends(node, above, _WITHOUT_HISTORY)
+            ):
                 self._refuse_history(node.id, self.globals.get(node.id))
 
     def _refuse_history(self, name: str, x: Any) -> None:
@@ -65,11 +73,13 @@ class Reading:
             text = f"{name} leaves the compiled function at {self.call.title}, with a history"
             raise NotKept(message("compile", text, hint=f"{name}.detach(), or {name}.item()"))
 
-    def _ends(self, node: ast.expr, above: dict[int, Any]) -> bool:
-        """Whether an expression is a number, or text, when it comes to what it is used for."""
+    def _ends(self, node: ast.expr, above: dict[int, Any], names: tuple[str, ...]) -> bool:
+        """Whether an expression is a number, or text, when it comes to what it is used for, or one of these methods is
+        called on the way.
+        """
         inside, outer = node, above.get(id(node))
         while isinstance(outer, ast.expr):
-            if isinstance(outer, ast.Attribute) and outer.attr in _ENDS:
+            if isinstance(outer, ast.Attribute) and outer.attr in names:
                 return True
             if isinstance(outer, ast.FormattedValue) or (isinstance(outer, ast.Call) and outer.func is not inside):
                 return self._only_reads(outer)

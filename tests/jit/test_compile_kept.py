@@ -1,0 +1,58 @@
+"""Tensors that a compiled function keeps, and what it returns, share memory as they do in calls as they are."""
+
+import linecache
+
+import pytest
+
+import genesis
+from genesis.testing import fuzz_compile
+
+STATE = """
+w = genesis.arange(12.0).reshape(3, 4).cos().requires_grad_()
+kept, named, losses = [None, None], {}, []
+"""
+BODIES = {
+    "v = x * 2; kept[0] = v; return v": True,
+    "v = x * 2; kept[0] = v; kept[1] = v; return x * 3": True,
+    "v = x * 2; kept[0] = v[0]; kept[1] = v; return v": True,
+    "v = w * x; kept[0] = v.detach(); return v": True,
+    "v = w * x; kept[0] = v.detach(); return v * 2, v": True,
+    "v = w * x; kept[0] = v.detach(); u = v * 2; return u.detach(), v.detach()": True,
+    "v = w * x; kept[0] = v.detach(); v.sum().backward(); return v": True,
+    "v = w * x; named['v'] = v.detach(); kept[0] = v.detach(); return x * 2": True,
+    "v = x.detach(); kept[0] = v; return x * 2, x": True,
+    "v = x * 2; losses.append(float(v.sum())); kept[0] = v.clone(); return v": True,
+    "v = x * 2; u = v[0]; kept[0] = u; return v": False,
+    "v = x * 2; u = v[0]; kept[0] = v; return u": False,
+    "v = x * 2; kept[0] = v.detach(); v.add_(1); return v": False,
+}
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize(("body", "whole"), BODIES.items())
+def test_kept_tensors_and_results_share_memory(body, whole, native, recwarn):
+    def seen(compiled):
+        scope, results = {"genesis": genesis}, []
+        exec(STATE, scope)
+        source, name = "def step(x):\n    " + body.replace("; ", "\n    "), f"<{body}>"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name  # statements are read there
+        exec(compile(source, name, "exec"), scope)
+        step = genesis.compile(scope["step"]) if compiled else scope["step"]
+        for call in range(4):
+            x = genesis.arange(12.0).reshape(3, 4) + call
+            returned = step(x)
+            with genesis.no_grad():
+                x.add_(0.25)
+                for y in returned if isinstance(returned, tuple) else (returned,):
+                    y.mul_(2)
+                kept = [*scope["kept"], *scope["named"].values()]
+                results.append([t.tolist() for t in [x, *kept] if t is not None])
+                for t in kept:
+                    _ = t is None or t.add_(1)
+                results += [y.tolist() for y in (returned if isinstance(returned, tuple) else (returned,))]
+        return results, step
+
+    with fuzz_compile.arithmetic(native):
+        (expected, _), (actual, step) = seen(False), seen(True)
+    assert fuzz_compile.equal(actual, expected, exactly=not native)
+    assert bool(step._recent) is whole, recwarn.list
