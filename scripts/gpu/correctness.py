@@ -30,11 +30,14 @@ def is_emulated() -> bool:
 
 
 def checks(fraction: float) -> Iterator[tuple[str, Check]]:
-    """What is tried, in this order; of ops the ``fraction`` that a seed of the clock chooses."""
+    """What is tried, in this order; of ops the ``fraction`` that a seed chooses, of the clock or
+    ``GENESIS_GPU_SEED``."""
     yield from CHECKS.items()
     yield from graded_checks(is_emulated())
     ops = sorted([op for op in REGISTRY.values() if not (op.kind.moves or op.kind.draws)], key=lambda op: op.name)
-    order = np.random.default_rng(time.time_ns()).permutation(len(ops))[: max(int(fraction * len(ops)), 1)]
+    order = np.random.default_rng(int(os.environ.get("GENESIS_GPU_SEED", time.time_ns()))).permutation(len(ops))[
+        : max(int(fraction * len(ops)), 1)
+    ]
     yield from [(f"op {ops[i].name}", lambda op=ops[i]: of_op(op)) for i in order]
 
 
@@ -244,10 +247,14 @@ CHECKS: dict[str, Check] = {
 }
 
 
+def share_of_ops() -> float:
+    return float(os.environ.get("GENESIS_GPU_OPS", "0.02" if is_emulated() else "1"))
+
+
 def correctness(tried: Callable[[Check], dict[str, Any]], budget: float) -> dict[str, Any]:
     """All checks until the budget, in seconds, is used up; what was not reached is said."""
     begun, results, left = time.monotonic(), dict[str, Any](), 0
-    for name, check in checks(float(os.environ.get("GENESIS_GPU_OPS", "0.02" if is_emulated() else "1"))):
+    for name, check in checks(share_of_ops()):
         if time.monotonic() - begun > budget:
             left += 1
             continue
