@@ -17,7 +17,7 @@ FUSED = [
     op
     for op in REGISTRY.values()
     if op.kind.composed and np.ndarray in op.kernels and not op.written
-    if op.name not in (*compiled.FUSED, "channel_moments") or op.name == "silu" or loops.available()
+    if op.name not in (*compiled.FUSED, "channel_moments", "grid_sample") or op.name == "silu" or loops.available()
 ]
 
 

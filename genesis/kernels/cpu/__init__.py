@@ -9,6 +9,7 @@
 `channel_norm`  batch and instance norm, fused; `group_norm` group norm
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
+`grids`       images between their elements, fused
 `pooling`     the largest of windows, fused; `running` sums and products along a dimension
 `optim`       optimizer steps
 `adding`      sums of rows at places; `distance` distances of all pairs of rows, fused
@@ -29,6 +30,7 @@ from genesis.kernels.cpu import ctc as ctc
 from genesis.kernels.cpu import distance as distance
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import gemm as gemm
+from genesis.kernels.cpu import grids as grids
 from genesis.kernels.cpu import group_norm as group_norm
 from genesis.kernels.cpu import loss as loss
 from genesis.kernels.cpu import matmul as matmul

@@ -146,6 +146,7 @@ samples(
         case(t(1, 1, 3, 3), t(1, 1, 2, 2, low=-1.3, high=1.3), "bicubic", "border", True),
         case(t(1, 1, 3, 3), t(1, 1, 3, 2, low=-1.6, high=1.6), "bilinear", "reflection"),
         case(t(1, 1, 2, 3, 2), t(1, 1, 1, 2, 3, low=-0.8, high=0.8)),
+        case(t(2, 2, 3, 4), t(2, 3, 7, 2, low=-1.3, high=1.3), "bilinear", "border"),
     ],
 )
 

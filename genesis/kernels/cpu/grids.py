@@ -1,0 +1,80 @@
+"""`grid_sample` of float32 images between their elements, compiled, where llvmlite is."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.core.call.halves import F32
+from genesis.core.call.kernels import attach
+from genesis.kernels.cpu import memory
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.llvm import grids, loops, native
+from genesis.kernels.native import runtime
+
+
+def _fits(input: Any, grid: Any, mode: Any, padding_mode: Any, align_corners: Any) -> bool:
+    return (
+        mode == "bilinear"
+        and padding_mode in ("zeros", "border", "reflection")
+        and input.dtype == grid.dtype == F32
+        and input.ndim == grid.ndim == 4
+        and input.shape[0] == grid.shape[0]
+        and grid.shape[3] == 2
+        and 0 < math.prod(input.shape[1:]) < 1 << 31
+        and grid.size * input.shape[1] >= LARGE["elements"]
+        and loops.available()
+        and grid.shape[1] * grid.shape[2] >= loops.width() // 4
+    )
+
+
+@functools.cache
+def _loop(name: str, border: str, corners: bool) -> Any:
+    pointers = {"forward": grids.FORWARD, "grid_gradient": grids.GRID, "input_gradient": grids.INPUT}[name]
+    code = getattr(grids, name)(loops.width() // 4, border, corners)
+    return native.nest(name, code, len(pointers), len(grids.SIZES))
+
+
+def _call(name: str, border: str, corners: bool, input: Any, grid: Any, *arrays: Any) -> None:
+    examples, channels, height, width = input.shape
+    points = grid.shape[1] * grid.shape[2]
+    blocks = -(-points // (loops.width() // 4))
+    count = examples if name == "input_gradient" else examples * blocks
+    slices = 1 if 8 * points * channels * examples < LARGE["for threads"] else None
+    addresses = [memory.address(a) for a in arrays]
+    runtime.in_slices(_loop(name, border, corners), addresses, count, (points, blocks, channels, height, width), slices)
+
+
+@attach(
+    "grid_sample",
+    np.ndarray,
+    when=_fits,
+    infer=lambda input, grid, mode, padding_mode, align_corners: (
+        Spec((*input.shape[:2], *grid.shape[1:3]), input.dtype),
+        ("input", "grid", "mode", "padding_mode", "align_corners"),
+    ),
+)
+def grid_sample(input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool | None) -> Any:
+    """The kernel of `genesis.nn.functional.grid_sample`."""
+    x, points = np.ascontiguousarray(input), np.ascontiguousarray(grid)
+    out = memory.empty((*x.shape[:2], *points.shape[1:3]), F32)
+    _call("forward", padding_mode, bool(align_corners), x, points, x, points, out)
+    return out, (input, grid, mode, padding_mode, align_corners)
+
+
+@grid_sample.backward(reads=("input", "grid"))
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    input, grid, _, border, corners = kept
+    g, x, points = (np.ascontiguousarray(a) for a in (g, input, grid))
+    gx = ggrid = None
+    if needs[0]:
+        gx = np.zeros(x.shape, F32)
+        _call("input_gradient", border, bool(corners), x, points, g, points, gx)
+    if needs[1]:
+        ggrid = memory.empty(points.shape, F32)
+        _call("grid_gradient", border, bool(corners), x, points, g, x, points, ggrid)
+    return gx, ggrid
