@@ -1,5 +1,5 @@
 """Sums of rows and elements of float32 numbers at places that may be named more than once, where llvmlite is: gradients of lookups in
-a table, messages to the nodes of a graph.
+a table, messages to the nodes of a graph. And elements named along a dimension.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from genesis.core.call.kinds.indexing import AT
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import adding, loops, native
+from genesis.kernels.native import runtime
 from genesis.ops.indexing.adding import DENSE, row_numbers
 from genesis.ops.reductions.along import resized
 
@@ -67,6 +68,27 @@ def scattered(input: Any, shape: Any, dim: int, index: Any) -> Any:
     return total.astype(F32)
 
 
+def _takes(input: Any, dim: int, index: Any) -> bool:
+    """Whether an index has the sizes of all dimensions but its own, and names many elements."""
+    return (
+        input.dtype is F32
+        and index.size >= LARGE["elements"]
+        and resized(index.shape, dim, input.shape[dim]) == input.shape
+        and input.flags.c_contiguous
+        and loops.available()
+    )
+
+
+@attach("gather_at", np.ndarray, when=_takes)
+def gathered(input: Any, dim: int, index: Any) -> Any:
+    numbers, out = _within(index, input.shape[dim]), memory.empty(index.shape, F32)
+    outer, inner = math.prod(input.shape[:dim]), math.prod(input.shape[dim + 1 :])
+    addresses = [memory.address(a) for a in (input, numbers, out)]
+    slices = 1 if out.size < LARGE["for threads"] else None
+    runtime.in_slices(_taken(), addresses, outer, (input.shape[dim], index.shape[dim], inner), slices)
+    return out
+
+
 def _added(out: Any, rows: Any, values: Any) -> Any:
     rows, values = _within(rows, len(out)), np.ascontiguousarray(values)
     address = memory.address
@@ -91,3 +113,8 @@ def _function() -> Callable[..., None]:
 @functools.cache
 def _along() -> Callable[..., None]:
     return native.nest("add_along", adding.add_along(), len(adding.POINTERS), len(adding.ALONG))
+
+
+@functools.cache
+def _taken() -> Callable[..., None]:
+    return native.nest("take_along", adding.take_along(), len(adding.TAKEN), 1 + len(adding.ALONG))

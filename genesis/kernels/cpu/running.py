@@ -1,4 +1,4 @@
-"""Running sums and products of float32 arrays as compiled loops, where llvmlite is: the bits are those of NumPy's."""
+"""Running sums, products and extremes of float32 arrays as compiled loops, where llvmlite is: the bits are those of NumPy's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, native, running
+from genesis.kernels.llvm import extremes, loops, native, running
 from genesis.kernels.native import runtime
+
+_I64 = np.dtype(np.int64)
 
 
 def _fits(x: Any, dim: int, dtype: Any) -> bool:
@@ -24,13 +26,16 @@ def _fits(x: Any, dim: int, dtype: Any) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _loop(what: str, columns: bool) -> Any:
+    if what in extremes.STARTS:
+        code = extremes.of_columns(what, loops.width() // 8) if columns else extremes.of_rows(what)
+        return native.nest("positions", code, len(extremes.POINTERS), len(extremes.SIZES))
     code = running.of_columns(what) if columns else running.of_rows(what)
     return native.nest("running", code, len(running.POINTERS), len(running.SIZES))
 
 
-def _along(what: str, x: Any, dim: int) -> Any:
+def _along(what: str, x: Any, dim: int, dtype: Any = F32) -> Any:
     length, inner = x.shape[dim], math.prod(x.shape[dim + 1 :])
-    out = memory.empty(x.shape, F32)
+    out = memory.empty(x.shape, dtype)
     addresses = [memory.address(a) for a in (x, out)]
     slices = 1 if x.size < LARGE["for threads"] else None
     runtime.in_slices(_loop(what, inner > 1), addresses, x.size // (length * inner), (length, inner), slices)
@@ -45,3 +50,8 @@ def cumsum(input: Any, dim: int, dtype: Any) -> Any:
 @attach("cumprod", np.ndarray, when=_fits)
 def cumprod(input: Any, dim: int, dtype: Any) -> Any:
     return _along("fmul", input, dim)
+
+
+@attach("running_position", np.ndarray, when=lambda x, dim, largest: x.ndim > 0 and _fits(x, dim, x.dtype))
+def running_position(input: Any, dim: int, largest: bool) -> Any:
+    return _along("oge" if largest else "ole", input, dim, _I64)

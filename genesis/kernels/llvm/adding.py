@@ -1,10 +1,11 @@
-"""LLVM code for sums of rows and of elements at places that may be named more than once."""
+"""LLVM code for sums of rows and of elements at places that may be named more than once, and for elements that are named."""
 
 from __future__ import annotations
 
 from genesis.kernels.llvm.nests import Code
 
 POINTERS, SIZES = ("out", "index", "values"), ("count", "width")
+TAKEN = ("x", "index", "out")
 ALONG = ("outer", "size", "count", "inner")
 
 
@@ -45,3 +46,19 @@ def add_along() -> str:
                 total = code.put(f"load double, ptr {to}, align 8")
                 code.lines.append(f"  store double {code.put(f'fadd double {total}, {wide}')}, ptr {to}, align 8")
     return code.function("add_along", POINTERS, ALONG)
+
+
+def take_along() -> str:
+    """The function ``take_along``: ``out[a, i, b] = x[a, index[a, i, b], b]`` for ``a`` from ``first`` to ``last``."""
+    code = Code(1)
+    with code.loop("%first", "%last", "1") as outer:
+        first = code.times(outer.index, "%size")
+        with code.loop("0", "%count", "1") as row:
+            start = code.times(code.add(code.times(outer.index, "%count"), row.index), "%inner")
+            with code.loop("0", "%inner", "1") as column:
+                at = code.add(start, column.index)
+                number = code.add(first, code.number("%index", at))
+                source = code.at("%x", code.add(code.times(number, "%inner"), column.index))
+                value = code.put(f"load float, ptr {source}, align 4")
+                code.lines.append(f"  store float {value}, ptr {code.at('%out', at)}, align 4")
+    return code.function("take_along", TAKEN, ("first", "last", *ALONG[1:]))
