@@ -83,8 +83,8 @@ class CublasLt:
     layout_sizes = {5: 4, 6: 8}
     preference_sizes = {1: 8, 5: 4, 6: 4, 7: 4, 8: 4}
 
-    def __init__(self, driver, unsupported=()):
-        self.work, self.unsupported = Work(driver), unsupported
+    def __init__(self, driver, unsupported=(), algorithms=1):
+        self.work, self.unsupported, self.most = Work(driver), unsupported, algorithms
         self.handles = itertools.count(1 << 20)
         self.held, self.algorithms = {}, {}
         self.products = []  # shapes and epilogues that were computed
@@ -136,18 +136,19 @@ class CublasLt:
     def matmul_algo_get_heuristic(
         self, handle, description, first, second, third, result, preference, asked, out, count
     ):
-        demand(self.held[handle] == "library" and asked == 1, "a handle")
+        demand(self.held[handle] == "library" and asked in (1, 8), "a handle")
         _, a, *_ = self._checked(description, first, second, third, result)
         if DTYPES[a["kind"]] in self.unsupported:
             raise cuBLASLtError("NOT_SUPPORTED (15)")
-        algorithm = next(self.handles)
         wanted = self.held[preference]
         demand(wanted[1] >= 1 << 20, "no workspace")
-        self.algorithms[algorithm] = description, first, second, [wanted[5 + i] for i in range(4)]
-        answer = np.zeros(1, self.matmul_heuristic_result_dtype)
-        answer["algo"]["data_"][0, 0], answer["workspace_size"] = algorithm, 4096
+        answer = np.zeros(min(asked, self.most), self.matmul_heuristic_result_dtype)
+        for each in answer:
+            algorithm = next(self.handles)
+            self.algorithms[algorithm] = description, first, second, [wanted[5 + i] for i in range(4)]
+            each["algo"]["data_"][0], each["workspace_size"] = algorithm, 4096
         ctypes.memmove(out, answer.ctypes.data, answer.nbytes)
-        ctypes.memmove(count, np.ones(1, np.int32).ctypes.data, 4)
+        ctypes.memmove(count, np.array([len(answer)], np.int32).ctypes.data, 4)
 
     def matmul(self, handle, description, alpha, a, first, b, second, beta, c, third, d, result, algorithm, space, count,
                stream):  # fmt: skip

@@ -21,7 +21,7 @@ from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
-from genesis.cuda.launch import interpreter
+from genesis.cuda.launch import interpreter, tuning
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.cuda.libraries import cublaslt
 from genesis.cuda.libraries.loading import library
@@ -82,6 +82,14 @@ def tile_of(m: int, n: int, dtype: Any) -> Tile:
     if dtype in HALVES:
         return Tile(128, 128, 64, 8) if m * n >= 1 << 20 else Tile(64, 64, 64, 4)
     return Tile(64, 64, 16, 8) if min(m, n) >= 64 else Tile(32, 32, 16, 4)
+
+
+# what is tried for large products, see `tuning`: the first is that of the rule
+TILES = {
+    2: (Tile(128, 128, 64, 8), Tile(128, 256, 64, 8), Tile(256, 128, 64, 8), Tile(128, 64, 64, 4), Tile(64, 128, 64, 4),
+        Tile(64, 64, 64, 4)),
+    4: (Tile(64, 64, 16, 8), Tile(128, 64, 16, 8), Tile(64, 64, 32, 4), Tile(32, 32, 16, 4)),
+}  # fmt: skip
 
 
 def wide_of(dtype: Any) -> Any:
@@ -241,10 +249,20 @@ def multiplied(
         if cublaslt.multiplied(x, y, bias, out, count, (az, bz)):
             return out
     strides = (*x.strides[-2:], *y.strides[-2:])
-    kernel = product(x.dtype, tile_of(m, n, x.dtype), tuple([s == 1 for s in strides]), bias is not None)  # type: ignore[arg-type]
-    tile = kernel.tile
-    grid = -(-m // tile.m) * -(-n // tile.n), count, 1
-    tiled = Tiled(tuple(shape), kernel, grid, (m, n, k, *strides, az, bz))
+    unit: Any = tuple([s == 1 for s in strides])
+
+    def by(tile: Tile) -> Tiled:
+        kernel = product(x.dtype, tile, unit, bias is not None)
+        grid = -(-m // tile.m) * -(-n // tile.n), count, 1
+        return Tiled(tuple(shape), kernel, grid, (m, n, k, *strides, az, bz))
+
+    tile = tile_of(m, n, x.dtype)
+    if m * n * k * count >= tuning.LARGE and wide_of(x.dtype) == F32:
+        tiles = TILES[x.dtype.itemsize]
+        key = "product", x.dtype.name, m, n, k, count, unit, bias is not None, tiles
+        number = tuning.choice(x.on, key, [lambda t=t: by(t).run(x, y, bias) for t in tiles])  # type: ignore[misc]
+        tile = tile if number is None else tiles[number]
+    tiled = by(tile)
     if note is not None:
         note(tiled, x, y, bias)
     return tiled.run(x, y, bias)

@@ -10,12 +10,14 @@ Descriptions of operands, and the algorithm that the library thinks best, are ke
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from genesis.cuda.arrays import CudaArray, empty, used
+from genesis.cuda.launch.tuning import LARGE, fastest, wanted
 from genesis.cuda.libraries.loading import give_up, library
 from genesis.cuda.runtime.devices import Device
 
@@ -23,6 +25,7 @@ NAME = "cublaslt"
 KINDS = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # cudaDataType
 COMPUTE_32F, COMPUTE_64F = 68, 70  # cublasComputeType: in float32 without TF32
 NORMAL, TRANSPOSED = 0, 1  # cublasOperation
+ALGORITHMS = 8  # that are tried where the fastest is looked for, see `tuning`
 WORKSPACE = 32 << 20  # bytes that an algorithm may want: what NVIDIA advises for Hopper
 BYTE = np.dtype(np.uint8)
 
@@ -46,6 +49,7 @@ class Plan:
     chosen: Any
     workspace: int
     scales: Any  # 1 and 0, in the dtype that is summed in
+    others: tuple[Any, ...] = ()  # algorithms that are to be tried
 
 
 def matrix(rows: int, columns: int, steps: tuple[int, int]) -> Matrix | None:
@@ -100,10 +104,26 @@ class Products:
         key = m, k, n, x.strides[-2:], y.strides[-2:], out.dtype, batch, steps, aligned
         if key not in self.plans:
             self.plans[key] = self._planned(*key, bias)
+            plan = self.plans[key]
+            if plan is not None and len(plan.others) > 1:
+                self._tune(plan, x, y, bias, out)
         plan = self.plans[key]
         if plan is not None:
             self._start(plan, x, y, bias, out)
         return plan is not None
+
+    def _tune(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
+        """Choose the algorithm that is the fastest here."""
+
+        def way(one: Any) -> Callable[[], None]:
+            return lambda: self._start(
+                replace(plan, chosen=one, workspace=int(one["workspace_size"][0])), x, y, bias, out
+            )
+
+        number = fastest(self.on, [way(one) for one in plan.others])
+        if number is not None:
+            plan.chosen = plan.others[number]
+            plan.workspace = int(plan.chosen["workspace_size"][0])
 
     def _start(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
         lt, scale = self.lt, plan.scales.ctypes.data
@@ -137,11 +157,12 @@ class Products:
             self._set(description, lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
         each = zip((first, second, Matrix(NORMAL, n, m, n)), (steps[1], steps[0], m * n), strict=True)
         layouts = tuple([self._layout(kind, lying, batch, step) for lying, step in each])
-        chosen = self._chosen(description, layouts, aligned)
+        tries = ALGORITHMS if batch * m * n * k >= LARGE and wanted() else 1
+        best = self._best(description, layouts, aligned, tries)
         scales = np.array([1, 0], np.float64 if exact else np.float32)
-        if chosen is None:
+        if not best:
             return None
-        return Plan(description, layouts, chosen, int(chosen["workspace_size"][0]), scales)  # type: ignore[arg-type]
+        return Plan(description, layouts, best[0], int(best[0]["workspace_size"][0]), scales, tuple(best))  # type: ignore[arg-type]
 
     def _layout(self, kind: int, lying: Matrix, batch: int, step: int) -> int:
         layout = self.lt.matrix_layout_create(kind, lying.rows, lying.columns, lying.step)
@@ -151,8 +172,8 @@ class Products:
             self._set_layout(layout, names.STRIDED_BATCH_OFFSET, np.int64, step)
         return int(layout)
 
-    def _chosen(self, description: int, layouts: Any, aligned: tuple[int, ...]) -> Any:
-        """The algorithm that the library thinks best; None if it has none."""
+    def _best(self, description: int, layouts: Any, aligned: tuple[int, ...], tries: int) -> list[Any]:
+        """The algorithms that the library thinks best, the best first; none if it has none."""
         lt = self.lt
         preference, names = lt.matmul_preference_create(), lt.MatmulPreferenceAttribute
         try:
@@ -163,7 +184,7 @@ class Products:
             for attribute, number, value in wanted:
                 held = np.array(value, number)
                 lt.matmul_preference_set_attribute(preference, int(attribute), held.ctypes.data, held.nbytes)
-            best, count = np.zeros(1, lt.matmul_heuristic_result_dtype), np.zeros(1, np.int32)
+            best, count = np.zeros(tries, lt.matmul_heuristic_result_dtype), np.zeros(1, np.int32)
             first, second, result = layouts
             lt.matmul_algo_get_heuristic(
                 self.handle,
@@ -173,15 +194,15 @@ class Products:
                 result,
                 result,
                 preference,
-                1,
+                tries,
                 best.ctypes.data,
                 count.ctypes.data,
             )
         except lt.cuBLASLtError:  # it says so of what it has no kernel for
-            return None
+            return []
         finally:
             lt.matmul_preference_destroy(preference)
-        return best if count[0] and not best["state"][0] else None
+        return [best[i : i + 1].copy() for i in range(int(count[0])) if not best["state"][i]]
 
     def _set(self, description: int, attribute: Any, kind: Any, value: int) -> None:
         held = np.array(value, kind)

@@ -26,6 +26,7 @@ else:  # 6 ms, and most programs compile nothing
 LIMIT = 64 << 20  # bytes that are kept; the oldest files go first
 CODE, STEP = ".o", ".step"  # machine code, and what uses it
 CUBIN = ".cubin"  # machine code of GPUs
+CHOICE = ".choice"  # the number of the fastest way to do something there
 HOST = ".host"  # what the processor can do
 _DIGEST = 32
 
@@ -110,7 +111,7 @@ def files() -> list[Path]:
     return (
         []
         if where is None or not where.is_dir()
-        else sorted([path for suffix in (CODE, STEP, CUBIN) for path in where.glob(f"*{suffix}")])
+        else sorted([path for suffix in (CODE, STEP, CUBIN, CHOICE) for path in where.glob(f"*{suffix}")])
     )
 
 
