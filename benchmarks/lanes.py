@@ -84,6 +84,8 @@ def rows() -> dict[str, tuple[Call, Call]]:
         ),
         "`run_several`: `a @ b`": in_general(dispatch.run_several, lambda: a @ b),
         "`run_several`: `linear(a, b)`": in_general(dispatch.run_several, lambda: genesis.nn.functional.linear(a, b)),
+        "`run_list`: `cat([x, y, x])`": in_general(dispatch.run_list, lambda: genesis.cat([x, y, x])),
+        "`run_list`: `cat([w, y, w])`, recorded": in_general(dispatch.run_list, lambda: genesis.cat([w, y, w])),
         "in place: `x.add_(y)`, under `no_grad`": (lambda: added(x, y), lambda: composed(x, y)),
         "`Function.apply(w)`": (lambda: Square.apply(w), lambda: general.apply_general(Square, (w,), {})),
     }

@@ -219,3 +219,40 @@ def test_stack_at_every_place():
     for dim in range(-3, 3):
         np.testing.assert_array_equal(torch.stack(xs, dim).numpy(), np.stack([x.numpy() for x in xs], dim))
         assert torch.stack(xs, dim).is_contiguous()
+
+
+def test_lists_of_tensors_by_the_short_way_and_in_general():
+    """`cat` along `run_list` and along `run`: values, nodes, layouts and what falls back."""
+    from genesis.core.call import dispatch
+
+    op = torch.cat.op
+    assert op.run is dispatch.run_list
+    x, w = torch.rand(2, 3), torch.rand(4, 3, requires_grad=True)
+    for tensors, dim in (
+        ([x, x], 1),
+        ([x, w], 0),
+        ([w.t(), x.t()], 1),
+        ([x.double(), x.double()], 0),
+        ([x > 1, x > 0], 0),
+    ):
+        short, general = (way(op, (tensors, dim)) for way in (dispatch.run_list, dispatch.run))
+        assert torch.equal(short, general) and short.stride() == general.stride() and short.dtype == general.dtype
+        assert type(short._node) is type(general._node)
+        if short._node is not None:
+            assert [n for n, _ in short.grad_fn.next_functions] == [n for n, _ in general.grad_fn.next_functions]
+            ways = [torch.autograd.grad(y, w, y.detach())[0] for y in (short, general)]
+            assert torch.equal(*ways)
+    with torch.no_grad():
+        assert torch.cat([w, x]).requires_grad is torch.stack([w, w]).requires_grad is False
+    meta = torch.cat([x.to("meta"), x.to("meta")])
+    assert meta.shape == (4, 3) and torch.func.vmap(lambda r: torch.cat([r, r]))(x).shape == (2, 6)
+    with pytest.raises(RuntimeError, match="sizes of tensors must match"):
+        torch.cat([x, w.t()])
+
+
+def test_what_stack_gives_is_nobodys_view():
+    rows = [torch.ones(3), torch.zeros(3)]
+    out = torch.stack(rows)
+    assert out._base is None and out.is_contiguous()
+    out[0] = 5.0
+    assert rows[0].tolist() == [1, 1, 1] and out.tolist() == [[5, 5, 5], [0, 0, 0]]

@@ -16,6 +16,7 @@ from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
 from genesis.core.call.strides import packed
+from genesis.core.graph.modes import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.shapes.narrow import pad_dim, pieces_of, resized_shape
 from genesis.ops.shapes.reshape import atleast_1d, atleast_2d, atleast_3d, reshape, unsqueeze
@@ -150,7 +151,11 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     d = normalize_dim("stack", dim, len(shape) + 1)
     if d == len(shape):
         return cat([unsqueeze(x, d) for x in tensors], d)
-    out = reshape(cat(tensors, d), (*shape[:d], len(tensors), *shape[d:]))  # one view, not one of each tensor
+    joined, shape = cat(tensors, d), (*shape[:d], len(tensors), *shape[d:])
+    array = joined._array
+    if joined._node is None and array.__class__ is np.ndarray and not (ACTIVE or LEVELS):
+        return wrap(array.reshape(shape))
+    out = reshape(joined, shape)  # one view, not one of each tensor
     out._view = None  # of what nobody else has: it is no view for those who write to it
     return out
 
