@@ -19,6 +19,9 @@ BODIES = {
     "v = w * x; kept[0] = v.detach(); return v * 2, v": True,
     "v = w * x; kept[0] = v.detach(); u = v * 2; return u.detach(), v.detach()": True,
     "v = w * x; kept[0] = v.detach(); v.sum().backward(); return v": True,
+    "v = w * x; v.sum().backward(); kept[0] = v; return v": True,
+    "v = w * x; v.sum().backward(); kept[0] = v; kept[1] = v.detach(); return x * 2": False,
+    "v = w * x; v.sum().backward(); kept[0] = v; u = x * 2; return u, v.detach()": False,
     "v = w * x; named['v'] = v.detach(); kept[0] = v.detach(); return x * 2": True,
     "v = x.detach(); kept[0] = v; return x * 2, x": True,
     "v = x * 2; losses.append(float(v.sum())); kept[0] = v.clone(); return v": True,
@@ -46,9 +49,9 @@ def test_kept_tensors_and_results_share_memory(body, whole, native, recwarn):
                 for y in returned if isinstance(returned, tuple) else (returned,):
                     y.mul_(2)
                 kept = [*scope["kept"], *scope["named"].values()]
-                results.append([t.tolist() for t in [x, *kept] if t is not None])
+                results.append([(t.tolist(), t.requires_grad) for t in [x, *kept] if t is not None])
                 for t in kept:
-                    _ = t is None or t.add_(1)
+                    _ = t is None or t.detach().add_(1)
                 results += [y.tolist() for y in (returned if isinstance(returned, tuple) else (returned,))]
         return results, step
 

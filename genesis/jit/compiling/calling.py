@@ -36,7 +36,7 @@ from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
-from genesis.jit.compiling.flow import closed
+from genesis.jit.compiling.flow import closed, used_up
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import without_history
 from genesis.jit.compiling.numbers import in_order, numbers_of, reads
@@ -234,6 +234,10 @@ def _done(text: Text, graph: Graph, count: int, decided: Decided) -> Iterator[st
         )
         text.scope["without_history"] = without_history
     yield f"given = ({''.join(f'x{i}, ' for i in range(count))})"
+    for k, ends in decided.closed_told:
+        spec: Any = graph.program.results[len(results) + k]
+        text.scope["used_up"] = used_up
+        yield f"told[{k}] = used_up(told[{k}], {text.name(spec.spec)}, {text.name(ends)}, given)"
     for call in late:
         yield f"{text.name(call)}(told, given, done)"
 

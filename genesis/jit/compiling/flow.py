@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,13 @@ class CompiledFreed(Node):
 def closed(spec: Spec, *ends: Tensor) -> CompiledFreed:
     """The history of a result that is used up, and once led to these tensors."""
     return recorded(CompiledFreed, tuple([x._node for x in ends]), spec)  # type: ignore[no-any-return]
+
+
+def used_up(x: Any, spec: Spec, ends: Sequence[int | Tensor], given: Sequence[Tensor]) -> Tensor:
+    """An array, or a tensor, as a tensor with such a history; ends that are arguments are found among those."""
+    y = x.detach() if isinstance(x, Tensor) else wrap(x)
+    y._node = closed(spec, *[given[end] if isinstance(end, int) else end for end in ends])
+    return y
 
 
 class _streams_at:  # noqa: N801

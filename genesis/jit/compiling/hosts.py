@@ -47,6 +47,7 @@ class Hosts:
         self.tracer, self.calls = tracer, list[HostCall]()
         self.tensors: list[Tensor] = []  # what they are told
         self.sources: list[Traced | None] = []  # where that was, but for numbers
+        self.closed: list[tuple[int, Tensor]] = []  # those whose history is used up, by their index
         self.containers: list[Any] = []  # lists and dictionaries among the arguments
         self._changed: list[tuple[Any, Any, Any]] = []
         self._arguments: list[tuple[Any, int]] = []  # see `HostCall.arguments`, of the statement that is being kept
@@ -132,6 +133,8 @@ class Hosts:
         self.tensors.append(wrap(self.tracer.value(tensor.detach())))  # type: ignore[attr-defined]
         self.sources.append(None if number else self.tracer.array(tensor._array))
         told.append(len(self.tensors) - 1)
+        if not number and tensor._node is not None and not tensor._node.is_leaf and not self.tracer._is_open(tensor):
+            self.closed.append((told[-1], tensor))
         return Told(told[-1], number)
 
     def _stamp(self) -> tuple[int, ...]:

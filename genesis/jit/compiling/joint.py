@@ -59,6 +59,9 @@ class Joint:
     reached: tuple[set[int], ...]
 
 
+Ends = tuple[tuple[int, tuple[int | Tensor, ...]], ...]  # by index: arguments and captured leaves
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """What Python asked for in a trace.
@@ -73,6 +76,7 @@ class Decided:
         shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
+        closed_told: the same of what statements are told
     """
 
     asked: tuple[Var, ...] = ()
@@ -81,7 +85,8 @@ class Decided:
     calls: tuple[HostCall, ...] = ()
     told: int = 0
     behind: tuple[int, ...] = ()
-    closed: tuple[tuple[int, tuple[int | Tensor, ...]], ...] = ()
+    closed: Ends = ()
+    closed_told: Ends = ()
     shared: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     @property
@@ -107,7 +112,8 @@ class JointTracer(Tracer):
         self.returned: list[int] = []  # results that are numbers
         self.answers: tuple[Any, ...] = ()
         self.behind: tuple[int, ...] = ()
-        self.closed: tuple[tuple[int, tuple[int | Tensor, ...]], ...] = ()
+        self.closed: Ends = ()
+        self.closed_told: Ends = ()
 
     def number(self, tensor: Tensor) -> Any:
         return self.values.number(tensor)
@@ -153,6 +159,8 @@ class JointTracer(Tracer):
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
         leaves = [y.tensor if isinstance(y, Number) else y for y in leaves]
         self.shared = self.hosts.shared(leaves)
+        self.closed_told = tuple([(k, self._ends_of(x, arguments)) for k, x in self.hosts.closed])
+        self.hosts.closed = []
         gradients = self._gradients(leaves, arguments)
         self.answers = tuple([q.answer for q in self.values.questions])
         self.behind = tuple([q.behind for q in self.values.questions])
@@ -326,7 +334,17 @@ def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
 
 def _decided(tracer: JointTracer, asked: Any) -> Decided:
     calls, returned = tuple(tracer.hosts.calls), tuple(tracer.returned)
-    return Decided(asked, tracer.answers, returned, calls, tracer.told, tracer.behind, tracer.closed, tracer.shared)
+    return Decided(
+        asked,
+        tracer.answers,
+        returned,
+        calls,
+        tracer.told,
+        tracer.behind,
+        tracer.closed,
+        tracer.closed_told,
+        tracer.shared,
+    )
 
 
 def _refuse(tracer: JointTracer, whole: Program) -> None:

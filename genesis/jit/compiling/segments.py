@@ -11,7 +11,9 @@ import numpy as np
 from genesis.arrays.memory import memory_of, number_in
 from genesis.arrays.spec import Spec
 from genesis.base.errors import message
+from genesis.core.graph.tensor import Tensor
 from genesis.jit.arguments import Var
+from genesis.jit.compiling.flow import used_up
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import HostCall, NotKept, without_history
 from genesis.jit.lowering.layouts import laid_out
@@ -32,6 +34,7 @@ class Segments:
         self.specs: list[list[Spec]] = []  # of what each of them gives the parts behind it
         self.renew = any([call.changes for call in decided.calls if call.early])
         self.shared, self.renamed = decided.shared, _renamed(program, decided, results)
+        self.closed = {k: (program.results[results + k].spec, ends) for k, ends in decided.closed_told}  # type: ignore[union-attr]
         rest, known = list(program.calls), list[Var]()
         outside = [*program.arguments, *program.captured, *[x.var for x in program.leaves if x.var is not None]]
         asked = decided.asked
@@ -93,6 +96,8 @@ class Segments:
                     kept[index] = (
                         kept[i] if kind == "told" else without_history(given[i]) if kind == "argument" else value
                     )
+                    if index in self.closed:
+                        kept[index] = used_up(kept[index], *self.closed[index], given)
                 then(kept, given, done)
                 known += _laid_out(values[len(then.told) :], specs)
                 numbers = ask() if then.changes else numbers
@@ -104,7 +109,7 @@ class Segments:
         if self.renamed:
             values = list(values)
             for index, position in self.renamed:
-                values[position] = kept[index]
+                values[position] = kept[index]._array if isinstance(kept[index], Tensor) else kept[index]
         return values
 
 
