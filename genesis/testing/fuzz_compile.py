@@ -20,7 +20,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
@@ -35,6 +35,7 @@ from genesis.testing import fuzz_traces
 from genesis.testing.command_line import options, tell
 
 CALLS = 6
+FRESH = "tensor(angles.reshape(3, 4))"
 STATE = (
     fuzz_traces.STATE
     + """
@@ -108,6 +109,10 @@ BETWEEN = [
 ]
 
 
+class Stop(Exception):
+    """What programs raise of their own will."""
+
+
 class Program(NamedTuple):
     """A function as text, what happens to its results, and between its calls."""
 
@@ -115,6 +120,8 @@ class Program(NamedTuple):
     step: list[str]
     outside: str
     between: list[str]
+    state: str = ""  # what there is besides
+    calls: Sequence[str] = (FRESH,) * CALLS  # arguments
 
 
 def written(seed: int) -> Program:
@@ -160,7 +167,8 @@ def steady(program: Program) -> Program:
 
 def _scope(program: Program) -> dict[str, Any]:
     names = (
-        "tensor zeros_like empty_like zeros ones where cat stack no_grad float32 rand autograd Function utils nn optim"
+        "tensor zeros_like empty_like zeros ones where cat stack no_grad float32 rand autograd Function utils nn optim "
+        "amp isnan"
     )
     scope: dict[str, Any] = {name: getattr(genesis, name) for name in names.split()}
     rng = np.random.default_rng(7)
@@ -169,6 +177,8 @@ def _scope(program: Program) -> dict[str, Any]:
     genesis.manual_seed(3)
     exec(STATE, scope)
     scope["opt"] = eval(program.optimizer, scope)
+    scope |= {"Stop": Stop, "suppress": suppress, "shown": list}
+    exec(program.state, scope)
     source = "def step(x):\n" + "".join(f"    {line}\n" for line in program.step)
     name = f"<step {len(linecache.cache)}>"  # a name of its own: statements are taken out of the source
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
@@ -181,6 +191,7 @@ def _seen(scope: dict[str, Any], results: Any) -> list[Any]:
     tensors = [*results, *scope["parameters"], *[p.grad for p in scope["parameters"]], scope["buf"], scope["turned"]]
     tensors += [v for p in scope["parameters"] for _, v in sorted(scope["opt"].state[p].items())]
     tensors += [scope["net"].seen, genesis.get_rng_state(), scope["box"].count, scope["box"].rate, *scope["log"]]
+    tensors += [*scope["shown"](), *[y.grad for y in results[-1:] if y.is_leaf]]
     histories = [y.requires_grad for y in results if isinstance(y, Tensor)]
     return [*[t.detach().numpy().copy() if isinstance(t, Tensor) else t for t in tensors], *histories]
 
@@ -190,9 +201,13 @@ def ran(program: Program, compiled: bool) -> list[Any]:
     scope, seen = _scope(program), []
     step = genesis.compile(scope["step"]) if compiled else scope["step"]
     for call in range(CALLS):
-        x = genesis.tensor(np.cos(np.arange(12) * (call + 1)).reshape(3, 4).astype(np.float32))
-        results = scope["results"] = step(x)
-        if program.outside:
+        scope["angles"] = np.cos(np.arange(12) * (call + 1)).astype(np.float32)
+        x = scope["x"] = eval(program.calls[call], scope)
+        try:
+            results = scope["results"] = step(x)
+        except Stop:
+            results = ()
+        if program.outside and results:
             exec(program.outside, scope)
         seen.append(_seen(scope, (*results, x)))
         with genesis.no_grad():  # whose memory are they?
@@ -206,6 +221,7 @@ def ran(program: Program, compiled: bool) -> list[Any]:
 
 def repaired(program: Program) -> tuple[Program, list[Any]]:
     """The program without the statements that calls refuse as they are, and what is seen of it."""
+    last = f"return {'w2' if program.state else 'w1'} * x, buf.clone(), x[1:], None"
     while True:
         try:
             return program, ran(program, False)
@@ -213,12 +229,12 @@ def repaired(program: Program) -> tuple[Program, list[Any]]:
             lines = [f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<step")]
             if lines and lines[0] - 1 < len(program.step):
                 program = program._replace(step=[s for i, s in enumerate(program.step) if i != lines[0] - 2])
-            elif lines:  # a result that is not made any more
-                program = program._replace(step=[*program.step[:-1], "return w1 * x, buf.clone(), x[1:], None"])
+            elif lines and program.step[-1] != last:  # a result that is not made any more
+                program = program._replace(step=[*program.step[:-1], last])
             elif program.outside not in ("", OUTSIDE[0]):
                 program = program._replace(outside=OUTSIDE[0])
-            elif program.outside or any(program.between):
-                program = program._replace(outside="", between=[""] * CALLS)
+            elif program.outside or any(program.between) or program.calls != (FRESH,) * CALLS:
+                program = program._replace(outside="", between=[""] * CALLS, calls=(FRESH,) * CALLS)
             else:
                 raise
 
@@ -250,7 +266,13 @@ def arithmetic(native: bool) -> Iterator[None]:
         yield
 
 
-def check(programs: int, seed: int = 0, native: bool = False, progress: bool = False) -> tuple[Counter[str], list[tuple[int, Program]]]:  # fmt: skip
+def check(
+    programs: int,
+    seed: int = 0,
+    native: bool = False,
+    progress: bool = False,
+    write: Callable[[int], Program] = written,
+) -> tuple[Counter[str], list[tuple[int, Program]]]:
     """Counts of what happened ("compiled", "as it is: ..."), and the programs that went wrong."""
     from tqdm import tqdm
 
@@ -259,7 +281,7 @@ def check(programs: int, seed: int = 0, native: bool = False, progress: bool = F
     for number in tqdm(range(seed, seed + programs), disable=not progress, unit=" programs", mininterval=10):
         with warnings.catch_warnings(record=True) as told, arithmetic(native):
             warnings.simplefilter("always")
-            program, expected = repaired(steady(written(number)) if native else written(number))
+            program, expected = repaired(steady(write(number)) if native else write(number))
             told.clear()
             try:
                 fine = equal(ran(program, True), expected, not native and not program.outside)
@@ -313,14 +335,21 @@ def smaller(program: Program, fails: Callable[[Program], bool]) -> Program:
     return program
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    name: str = "fuzz_compile",
+    about: str | None = __doc__,
+    write: Callable[[int], Program] = written,
+) -> int:
     native = {"type": int, "default": 0, "help": "1: the machine code of steps"}
-    asked = options("fuzz_compile", __doc__, arguments, 1000, native=native)
-    counts, wrong = check(asked.programs, asked.seed, bool(asked.native), progress=True)
+    asked = options(name, about or "", arguments, 1000, native=native)
+    counts, wrong = check(asked.programs, asked.seed, bool(asked.native), True, write)
     tell(counts)
     for number, program in wrong[:10]:
         program = smaller(program, lambda p: differs(p, bool(asked.native)))
-        print(f"\nseed {number}, {program.optimizer}, {program.outside!r}, between calls {program.between}:")
+        print(
+            f"\nseed {number}, {program.optimizer}, {program.outside!r}, between calls {program.between}, calls {program.calls}:"
+        )
         print(*program.step, sep="\n    ")
     return 1 if wrong else 0
 

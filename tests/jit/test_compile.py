@@ -13,7 +13,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
-from genesis.testing import fuzz_compile
+from genesis.testing import fuzz_compile, fuzz_training
 
 
 class Net(nn.Module):
@@ -723,6 +723,19 @@ def test_random_programs(seed):
     counts, wrong = fuzz_compile.check(40, seed)
     assert not wrong, (wrong, counts)
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
+
+
+@pytest.mark.slow
+def test_random_loops_of_training():
+    counts, wrong = fuzz_compile.check(40, write=fuzz_training.written)
+    assert not wrong, (wrong, counts)
+    assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
+
+
+@pytest.mark.parametrize("seed", [286, 664, 812])
+def test_random_loops_of_training_that_were_wrong_once(seed):
+    counts, wrong = fuzz_compile.check(1, seed, write=fuzz_training.written)
+    assert not wrong, (wrong, counts)
 
 
 @pytest.mark.parametrize("seed", [27679, 31611, 34673, 200172, 206935, 208742, 212710])
