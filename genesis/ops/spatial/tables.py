@@ -123,6 +123,16 @@ def _border(name: str, n: int, before: int, after: int) -> Table:
 _BORDERS = ("reflect", "replicate", "circular")
 
 
+@functools.lru_cache(maxsize=256)
+def border(rule: Rule) -> tuple[tuple[int, int], ...] | None:
+    """Of a rule of borders, which element each one of the border is; None for other rules."""
+    if rule[0] not in _BORDERS:
+        return None
+    name, n, before, after = rule
+    source = _border(name, n, before, after)[0][:, 0].tolist()
+    return tuple([(j, source[j]) for j in (*range(before), *range(before + n, before + n + after))])
+
+
 def _nearest(name: str, n: int, m: int, scale: float | None) -> Table:
     step = np.float32(n / m if scale is None else 1 / scale)  # as exact as PyTorch's, so that ties fall alike
     at = np.arange(m, dtype=np.float32)

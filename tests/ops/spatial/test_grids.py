@@ -111,3 +111,21 @@ def test_dropout_in_place(name):
         assert genesis.equal(a, b)
     with pytest.raises(RuntimeError):
         getattr(F, name)(genesis.ones(2, 3, *[2] * dims).requires_grad_(), 0.5, True, inplace=True)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_borders_are_those_of_pytorch(mode, dtype):
+    torch = pytest.importorskip("torch")
+    numbers = np.random.default_rng(0).integers(-8, 8, (2, 3, 5, 6))
+    for pad in ((1, 2), (0, 3), (5, 0), (4, 4, 3, 2), (2, 1, 0, 0), (-1, 2, 1, -2)):
+        found = []
+        for lib in (genesis, torch):
+            x = lib.tensor(numbers.tolist()).to(getattr(lib, dtype)).requires_grad_()
+            given = x if len(pad) > 2 else x[0]
+            y = lib.nn.functional.pad(given, pad, mode)
+            (gx,) = lib.autograd.grad((y * y * 0.5).sum(), x)
+            found.append([t.detach().double().numpy() for t in (y, gx)])
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_array_equal(a, b)
