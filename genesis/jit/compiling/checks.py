@@ -176,7 +176,7 @@ class Questions:
 
     def __init__(self, text: Text) -> None:
         self.text, self.same, self.conditions = text, dict[str, Any](), dict[str, None]()
-        self.wholes: list[Any] = []
+        self.wholes: list[tuple[Any, tuple[Any, ...]]] = []  # and what that was
 
     def entry(self, container: Any, key: Any) -> None:
         name, key_name = self.text.name(container), self.text.name(key)
@@ -192,7 +192,8 @@ class Questions:
         if not len(container):
             self.conditions[self.text.name(container)] = None
         elif all([_comparable(v) for v in values]):
-            self.wholes += [container, values] if isinstance(container, dict) else [values]
+            parts = (container, values) if isinstance(container, dict) else (values,)
+            self.wholes += [(part, tuple(part)) for part in parts]
         else:
             self.conditions[f"len({self.text.name(container)}) != {len(container)}"] = None
             for key in container if isinstance(container, dict) else range(len(container)):
@@ -205,9 +206,9 @@ class Questions:
         name = self.text.name
         out = [f"if {condition}: return MISS" for condition in self.conditions]
         if self.wholes:
-            now = [value for whole in self.wholes for value in (*whole, MISS)]
-            held = ", ".join([f"*{name(whole)}, MISS" for whole in self.wholes])
-            out.append(f"if [{held}] != {name(now)}: return MISS")
+            then = [value for _, values in self.wholes for value in (*values, MISS)]
+            held = ", ".join([f"*{name(whole)}, MISS" for whole, _ in self.wholes])
+            out.append(f"if [{held}] != {name(then)}: return MISS")
         if self.same:
             alike = " and ".join([f"{now} is {name(thing)}" for now, thing in self.same.items()])
             line = f"    if not ({alike}): return MISS"
@@ -217,7 +218,7 @@ class Questions:
 
 class Guarded:
     """Attributes and containers that hold what they held at the trace. Native code looks first; where it does not find the
-    same objects, or cannot look, Python asks: there may be equal ones.
+    same objects, or cannot look, Python asks: there may be equal ones. (Its lines are compiled when they are needed.)
     """
 
     def __init__(self, text: Text) -> None:
@@ -244,9 +245,10 @@ class Guarded:
         if asked is None or not self.rows.rows:
             return [*self.seen.lines(), *self.others.lines()]
         table = self.rows.table()
-        self.text.name((table, self.rows))  # so they live
-        inside = ["    " + line for line in self.seen.lines()]
-        return [f"if not {self.text.name(asked)}({table.ctypes.data}):", *inside, *self.others.lines()]
+        name = self.text.name
+        name((table, self.rows))  # so they live
+        looks = name(self.text.later(self.seen.lines))
+        return [f"if not {name(asked)}({table.ctypes.data}) and {looks}() is MISS: return MISS", *self.others.lines()]
 
 
 def guards(text: Text, graph: Graph) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,17 @@ class Text:
 
     def unless(self, condition: str) -> None:
         self.miss_if(f"not ({condition})")
+
+    def later(self, lines: Callable[[], list[str]]) -> Callable[[], Any]:
+        """A function of these lines, which are asked for when it is called first."""
+
+        @functools.cache
+        def written() -> Any:
+            text = Text()
+            text.lines, text.scope = [*lines(), "return None"], self.scope
+            return text.compiled("later", "")
+
+        return lambda: written()()
 
     def compiled(self, name: str, parameters: str) -> Any:
         """The function."""
