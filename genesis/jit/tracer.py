@@ -169,8 +169,10 @@ class Tracer:
         """The variable of a number that the graph computes with."""
         if number.var not in self.after:
             self.after[number.var] = number.after
-            at = next((i for i, (v, _) in enumerate(self.numbers) if self.after[v] > number.after), len(self.numbers))
-            self.numbers.insert(at, (number.var, number.ask))  # they are asked for in the order of the counts
+            at = len(self.numbers)  # they are asked for in the order of the counts
+            while at and self.after[self.numbers[at - 1][0]] > number.after:
+                at -= 1
+            self.numbers.insert(at, (number.var, number.ask))
         return number.var
 
     def advanced(self, counts: Any, key: str) -> None:
