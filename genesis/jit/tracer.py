@@ -28,16 +28,14 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable, HostNumber, tracer
 from genesis.core.layers.stored import check_moved
 from genesis.jit.arguments import SIMPLE, Stream, Var, refused
+from genesis.jit.asked import SCALAR, AskedNumbers
 from genesis.jit.binding import Graph
 from genesis.jit.gradients import Gradients
 from genesis.jit.guards import Guards
 from genesis.jit.memory import Capture, Memory, refuse_leaks
-from genesis.jit.numbers import Decision, Entry, Formula
 from genesis.jit.outcome import Outcome, graph_of, outcome_of
 from genesis.jit.program import Call, inferred
 from genesis.jit.traced import Cell, Traced
-
-_SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they have no dtype of their own
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
@@ -69,22 +67,17 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     return recording.run(fn, args, kwargs)
 
 
-class Tracer:
+class Tracer(AskedNumbers):
     """A trace while it is made."""
 
     def __init__(self, name: str, guards: Guards) -> None:
+        super().__init__()
         self.name = "function" if name == "<lambda>" else name
         self.calls: list[Call] = []
         self.guards = guards
         self.memory = Memory()
         self.gradients = Gradients(self.memory)
-        self.numbers: list[tuple[Var, Callable[[], float]]] = []
-        self.counts: list[tuple[Any, str]] = []
         self.begun: list[Any] = []  # dictionaries of what is set up once
-        self.after: dict[Var, int] = {}  # how many counts had gone up when a number was asked for
-        self.asked_behind: dict[Var, int] = {}  # how many calls of the host were kept before a number was asked for
-        self.derived: dict[Any, HostNumber] = {}  # numbers that are read, or made of others
-        self.decisions: dict[Any, Decision] = {}  # what Python decided by them
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.own: dict[int, Any] = {}  # what objects of this package know of themselves in the trace, by id
         self.own_streams: list[Generator] = []
@@ -100,28 +93,7 @@ class Tracer:
     def note(self, array: Traced) -> None:
         self.alive.add(array)
 
-    def host(self, value: Callable[[], float]) -> float:
-        return self._number(value, len(self.counts), False)
-
-    def option(self, holder: Any, keys: tuple[Any, ...], title: str) -> HostNumber:
-        """An option in a dictionary, an input of the graph."""
-        return self.reads(Entry(holder, keys, title))
-
-    def reads(self, entry: Entry) -> HostNumber:
-        """A number of the outside, an input of the graph."""
-        return self._once(entry.identity(), lambda: self._number(entry, 0, True))
-
-    def combined(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> HostNumber:
-        """What Python computes with a number of the host, another one."""
-        formula, parts = _formula(name, number, others)
-        after, free = max([x.after for x in parts]), all([x.free for x in parts])
-        return self._once((formula.identity(), after), lambda: self._number(formula, after, free))
-
     defers = False  # whether calls of the host can be kept: a subclass may
-
-    def kept(self) -> int:
-        """How many calls of the host are kept so far; a subclass may keep some."""
-        return 0
 
     def acts(self, function: Callable[..., Any], args: tuple[Any, ...], changes: tuple[Any, ...]) -> bool:
         """Keep a call that Python makes at each replay; whether that can be."""
@@ -134,49 +106,6 @@ class Tracer:
     def unwatched(self, work: Callable[[], Any]) -> Any:
         """Call ``work()``, in which no code of the program runs; a subclass may be watching for that."""
         return work()
-
-    def _once(self, key: Any, make: Callable[[], HostNumber]) -> HostNumber:
-        key = key, self.kept()
-        known = self.derived.get(key)
-        if known is None:
-            known = self.derived[key] = make()
-        return known
-
-    def decided(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> bool:
-        """What Python decides by a number of the host: the graph holds as long as it would decide in the same way."""
-        formula, parts = _formula(name, number, others)
-        if not all([x.free for x in parts]):
-            raise GraphError(
-                message("trace", "Python decides by a number of the host that is computed at each call, "
-                        "the decision would be a constant of the graph", hint="use genesis.where")
-            )  # fmt: skip
-        known = self.decisions.get(formula.identity())
-        if known is None:
-            known = self.decisions[formula.identity()] = Decision(formula)
-        return known.answer
-
-    def _number(self, ask: Callable[[], float], after: int, free: bool) -> HostNumber:
-        token = tracer.set(None)
-        try:
-            number = HostNumber(ask())
-        finally:
-            tracer.reset(token)
-        number.var, number.ask, number.after, number.free = Var(_SCALAR), ask, after, free
-        self.asked_behind[number.var] = self.kept()
-        return number
-
-    def _taken(self, number: HostNumber) -> Var:
-        """The variable of a number that the graph computes with."""
-        if number.var not in self.after:
-            self.after[number.var] = number.after
-            at = len(self.numbers)  # they are asked for in the order of the counts
-            while at and self.after[self.numbers[at - 1][0]] > number.after:
-                at -= 1
-            self.numbers.insert(at, (number.var, number.ask))
-        return number.var
-
-    def advanced(self, counts: Any, key: str) -> None:
-        self.counts.append((counts, key))
 
     def stream_made(self, stream: Generator) -> None:
         self.own_streams.append(stream)
@@ -323,7 +252,7 @@ class Tracer:
         if kind is tuple:
             return tuple([self.var(v) for v in value])
         if isinstance(value, HostNumber):
-            return self._taken(value)
+            return self.taken(value)
         if isinstance(value, Tensor):
             return self.capture(value).var()
         if isinstance(value, Dispatched | np.ndarray):
@@ -402,7 +331,7 @@ class Tracer:
         arguments, inner = self._arguments(leaves)
         self.arguments = arguments
         tokens = tracer.set(self), snapshot.set(self.snapshot)
-        self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
+        self.marker = Traced(self, Cell(Var(SCALAR)), SCALAR)
         ACTIVE.append(self)
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
@@ -464,13 +393,6 @@ class Tracer:
                     tensor._node._grad = x.grad  # type: ignore[union-attr]
                 self.gradients.argument(tensor, len(arguments) - 1, x.is_leaf)
         return arguments, inner
-
-
-def _formula(name: str, number: HostNumber, others: tuple[Any, ...]) -> tuple[Formula, list[HostNumber]]:
-    """A formula, and the numbers of the host in it."""
-    operands = (number, *others)
-    formula = Formula(name, tuple([x.ask if x.__class__ is HostNumber else x for x in operands]))
-    return formula, [x for x in operands if x.__class__ is HostNumber]
 
 
 def _device_of(spec: Spec) -> Any:

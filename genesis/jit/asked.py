@@ -1,0 +1,109 @@
+"""Numbers of the host in a trace: inputs of the graph, which a replay asks for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base.device import META
+from genesis.base.errors import GraphError, message
+from genesis.core.graph.tracing import HostNumber, tracer
+from genesis.jit.arguments import Var
+from genesis.jit.numbers import Decision, Entry, Formula
+
+SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they have no dtype of their own
+
+
+class AskedNumbers:
+    """The part of a trace that knows its numbers.
+
+    Attributes:
+        numbers: those that the graph computes with, in the order in which they are asked for
+        counts: what goes up by one at each replay: a dictionary and a key
+        after: how many counts had gone up when a number was asked for
+        asked_behind: how many calls of the host were kept before a number was asked for
+        derived: numbers that are read, or made of others
+        decisions: what Python decided by them
+    """
+
+    def __init__(self) -> None:
+        self.numbers: list[tuple[Var, Callable[[], float]]] = []
+        self.counts: list[tuple[Any, str]] = []
+        self.after: dict[Var, int] = {}
+        self.asked_behind: dict[Var, int] = {}
+        self.derived: dict[Any, HostNumber] = {}
+        self.decisions: dict[Any, Decision] = {}
+
+    def kept(self) -> int:
+        """How many calls of the host are kept so far; a subclass may keep some."""
+        return 0
+
+    def host(self, value: Callable[[], float]) -> float:
+        return self._number(value, len(self.counts), False)
+
+    def option(self, holder: Any, keys: tuple[Any, ...], title: str) -> HostNumber:
+        """An option in a dictionary, an input of the graph."""
+        return self.reads(Entry(holder, keys, title))
+
+    def reads(self, entry: Entry) -> HostNumber:
+        """A number of the outside, an input of the graph."""
+        return self._once(entry.identity(), lambda: self._number(entry, 0, True))
+
+    def combined(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> HostNumber:
+        """What Python computes with a number of the host, another one."""
+        formula, parts = _formula(name, number, others)
+        after, free = max([x.after for x in parts]), all([x.free for x in parts])
+        return self._once((formula.identity(), after), lambda: self._number(formula, after, free))
+
+    def decided(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> bool:
+        """What Python decides by a number of the host: the graph holds as long as it would decide in the same way."""
+        formula, parts = _formula(name, number, others)
+        if not all([x.free for x in parts]):
+            raise GraphError(
+                message("trace", "Python decides by a number of the host that is computed at each call, "
+                        "the decision would be a constant of the graph", hint="use genesis.where")
+            )  # fmt: skip
+        known = self.decisions.get(formula.identity())
+        if known is None:
+            known = self.decisions[formula.identity()] = Decision(formula)
+        return known.answer
+
+    def _number(self, ask: Callable[[], float], after: int, free: bool) -> HostNumber:
+        token = tracer.set(None)
+        try:
+            number = HostNumber(ask())
+        finally:
+            tracer.reset(token)
+        number.var, number.ask, number.after, number.free = Var(SCALAR), ask, after, free
+        self.asked_behind[number.var] = self.kept()
+        return number
+
+    def taken(self, number: HostNumber) -> Var:
+        """The variable of a number that the graph computes with."""
+        if number.var not in self.after:
+            self.after[number.var] = number.after
+            at = len(self.numbers)  # they are asked for in the order of the counts
+            while at and self.after[self.numbers[at - 1][0]] > number.after:
+                at -= 1
+            self.numbers.insert(at, (number.var, number.ask))
+        return number.var
+
+    def advanced(self, counts: Any, key: str) -> None:
+        self.counts.append((counts, key))
+
+    def _once(self, key: Any, make: Callable[[], HostNumber]) -> HostNumber:
+        key = key, self.kept()
+        known = self.derived.get(key)
+        if known is None:
+            known = self.derived[key] = make()
+        return known
+
+
+def _formula(name: str, number: HostNumber, others: tuple[Any, ...]) -> tuple[Formula, list[HostNumber]]:
+    """A formula, and the numbers of the host in it."""
+    operands = (number, *others)
+    formula = Formula(name, tuple([x.ask if x.__class__ is HostNumber else x for x in operands]))
+    return formula, [x for x in operands if x.__class__ is HostNumber]
