@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _SPINS = 200  # looks without a pause: a few microseconds, what a small message takes
 _YIELDING = 0.001  # seconds in which the processor is given away, but not for a definite time
-_SHARE = 50  # of what was waited so far a pause is this part: elements move in pieces, and each may wait for one
+_SHARE = (
+    50  # a pause is this part of the time since something moved: elements move in pieces, and each may wait for one
+)
 _LONGEST_PAUSE = 0.0005  # seconds
 _ASKED = 0.05  # seconds between looks whether another rank asks what this one does
 _ANSWER = 3.0  # seconds in which a rank that lives says what it does
@@ -124,15 +126,17 @@ class Calls:
             self.waits = False
         note("waiting", call, begun)
 
-    def _wait(self, call: Call, test: Callable[[], bool], seconds: float) -> None:
-        begin = look = time.monotonic()
-        end = begin + seconds
-        while not test():
+    def _wait(self, call: Call, test: Callable[[], bool | None], seconds: float) -> None:
+        moved = look = time.monotonic()
+        begin, end = moved, moved + seconds
+        while not (done := test()):
             now = time.monotonic()
-            if now - begin < _YIELDING:
+            if done is None:
+                moved = now
+            if now - moved < _YIELDING:
                 _yield()
                 continue
-            time.sleep(min(_LONGEST_PAUSE, (now - begin) / _SHARE))
+            time.sleep(min(_LONGEST_PAUSE, (now - moved) / _SHARE))
             if now - look > _ASKED:
                 look = now
                 if self.broken is not None or self.engine.asked():

@@ -127,8 +127,10 @@ def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, asyn
     def finish() -> None:
         memory.write(back(sent, engine.size))
 
-    return run("all_reduce", members, (host.shape, host.dtype, how), lambda: engine.all_reduce(sent, by),
-               finish, async_op, (tensor,))  # fmt: skip
+    looks = host.shape, host.dtype, how
+    return run(
+        "all_reduce", members, looks, lambda: engine.all_reduce(sent, by, not async_op), finish, async_op, (tensor,)
+    )
 
 
 def reduce(

@@ -19,8 +19,8 @@ Host = np.ndarray[Any, Any]
 class Request(Protocol):
     """A transfer that was started."""
 
-    def Test(self) -> bool:  # noqa: N802
-        """Whether it is done; brings it forward."""
+    def Test(self) -> bool | None:  # noqa: N802
+        """Whether it is done; brings it forward. None where it is not, but has moved since it was asked before."""
 
 
 class Done:
@@ -49,8 +49,8 @@ class Engine(ABC):
     # ---- combined
 
     @abstractmethod
-    def all_reduce(self, x: Host, op: str) -> Request:
-        """``x`` becomes the combination of everybody's ``x``."""
+    def all_reduce(self, x: Host, op: str, waited: bool = False) -> Request:
+        """``x`` becomes the combination of everybody's ``x``; ``waited``: this rank begins nothing else until it is done."""
 
     @abstractmethod
     def reduce(self, x: Host, op: str, root: int) -> Request:
@@ -157,7 +157,7 @@ class Alone(Engine):
     def __init__(self) -> None:
         self._sent: dict[int, list[Host]] = {}  # by tag, what was sent to itself and is not received yet
 
-    def all_reduce(self, x: Host, op: str) -> Request:
+    def all_reduce(self, x: Host, op: str, waited: bool = False) -> Request:
         return DONE
 
     def reduce(self, x: Host, op: str, root: int) -> Request:

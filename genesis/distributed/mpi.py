@@ -16,7 +16,9 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from genesis.distributed import arrivals, installed
 from genesis.distributed.engine import Agreement, Engine, Host, Request
 
 _TELL, _BEAT = 1, 2  # tags of reports and of heartbeats
+_PIECE = 1 << 21  # bytes of a rank's share of a piece that is combined
+_AT_ONCE = 2  # pieces that are on their way, where nothing else is to begin meanwhile
 _LONGEST = 2000  # bytes of a report
 _PAUSE = 0.005  # seconds between looks whether all ranks have begun, at most
 _GATHERING = 2.0  # seconds in which those that have come hear of each other: not all have begun to wait at once
@@ -60,8 +64,13 @@ class MPI(Engine):
 
     # ---- combined
 
-    def all_reduce(self, x: Host, op: str) -> Request:
-        return self._comm.Iallreduce(self._itself, x, self._ops[op])  # type: ignore[no-any-return]
+    def all_reduce(self, x: Host, op: str, waited: bool = False) -> Request:
+        begin, size = partial(self._comm.Iallreduce, self._itself, op=self._ops[op]), _PIECE * self.size // x.itemsize
+        if x.size <= size:
+            return begin(x)  # type: ignore[no-any-return]
+        flat = x.reshape(-1)
+        pieces = [flat[at : at + size] for at in range(0, x.size, size)]
+        return _InPieces(begin, pieces, _AT_ONCE if waited else len(pieces))
 
     def reduce(self, x: Host, op: str, root: int) -> Request:
         given = (self._itself, x) if self.rank == root else (x, None)
@@ -215,6 +224,22 @@ class _Agreed:
     def agreed(self) -> bool:
         first, second = self._numbers.tolist()
         return bool(first == -second)
+
+
+class _InPieces:
+    """A combination in pieces that caches hold. All ranks begin them in one order, in which nothing else may begin."""
+
+    def __init__(self, begin: Callable[[Host], Request], pieces: Sequence[Host], at_once: int) -> None:
+        self._begin, self._left = begin, deque(pieces[at_once:])
+        self._running = deque(map(begin, pieces[:at_once]))
+
+    def Test(self) -> bool | None:  # noqa: N802
+        before = len(self._left)
+        while self._running and self._running[0].Test():
+            self._running.popleft()
+            if self._left:
+                self._running.append(self._begin(self._left.popleft()))
+        return not self._running or (None if len(self._left) < before else False)
 
 
 class _Received:

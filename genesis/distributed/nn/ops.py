@@ -82,7 +82,7 @@ def _checked(name: str) -> Callable[..., Spec]:
 @_collective(_all_reduce_gradient, _checked("all_reduce"), as_it_is)
 def all_reduce(input: Array, op: str, group: str | None) -> Array:
     """The combination of the arrays of all ranks."""
-    return _combined("all_reduce", input, op, group, lambda engine, out, x, by: engine.all_reduce(x, by))
+    return _combined("all_reduce", input, op, group, lambda engine, out, x, by: engine.all_reduce(x, by, True))
 
 
 @_collective(

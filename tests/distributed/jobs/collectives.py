@@ -311,6 +311,24 @@ def groups():
         raise AssertionError("a group that has ended")
 
 
+def in_pieces():
+    """What is combined in pieces: some ranks wait for one call after the other, others go on meanwhile."""
+    for elements in (2**20 * size - 1, 2**20 * size + 1, 5 * 2**20 + 3):
+        counted = genesis.arange(float(elements)) % 1000
+        x = counted + rank
+        y = x.double()[: elements // 2] * 2
+        if rank % 2:
+            first, second = dist.all_reduce(x, async_op=True), dist.all_reduce(y, async_op=True)
+            second.wait()
+            first.wait()
+        else:
+            dist.all_reduce(x)
+            dist.all_reduce(y)
+        wanted = counted * size + sum(range(size))
+        equal(x, wanted, "in pieces")
+        equal(y, wanted.double()[: elements // 2] * 2, "in pieces, of float64")
+
+
 for check in (
     reductions,
     rounding,
@@ -319,6 +337,7 @@ for check in (
     exchanges,
     layouts,
     of_nothing,
+    in_pieces,
     works,
     messages,
     objects,
