@@ -59,3 +59,21 @@ def test_kept_tensors_and_results_share_memory(body, whole, native, recwarn):
         (expected, _), (actual, step) = seen(False), seen(True)
     assert fuzz_compile.equal(actual, expected, exactly=not native)
     assert bool(step._recent) is whole, recwarn.list
+
+
+@pytest.mark.parametrize("line", ["v = x.t() @ kept[0]", "v = kept[0] @ x.t()", "v = kept[0] * 2; v[0] = 1.0"])
+def test_what_is_computed_of_what_was_kept(line, recwarn):
+    def seen(compiled):
+        scope = {"genesis": genesis, "kept": [None]}
+        source, name = (
+            "def step(x):\n    kept[0] = x * 0.5\n    " + line.replace("; ", "\n    ") + "\n    return v, x * 3",
+            f"<{line}>",
+        )
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
+        exec(compile(source, name, "exec"), scope)
+        step = genesis.compile(scope["step"]) if compiled else scope["step"]
+        return [[y.tolist() for y in step(genesis.arange(9.0).reshape(3, 3) + call)] for call in range(4)]
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)
+    assert not [w for w in recwarn if "TypeError" in str(w.message)]
