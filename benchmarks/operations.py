@@ -69,8 +69,14 @@ def calls(lib: Any) -> Rows:
     pictures, grid = numbers(8, 3, 64, 64), (numbers(8, 64, 64, 2) / 2).clamp(-1, 1).requires_grad_()
     add("grid_sample`, `(8, 3, 64, 64)", lambda x: F.grid_sample(x, grid, align_corners=False), pictures, grid)
     maps, at = numbers(2, 64, 32, 32), (numbers(2, 400, 8, 2) / 2).clamp(-1, 1).requires_grad_()
-    add("grid_sample`, `(2, 64, 32, 32)` at 3200 points", lambda x: F.grid_sample(x, at, align_corners=False), maps, at)
-    add("grid_sample` of the nearest", lambda x: F.grid_sample(x, grid, "nearest", align_corners=False), pictures)
+    add(
+        "grid_sample` at 3200 points of `(2, 64, 32, 32)", lambda x: F.grid_sample(x, at, align_corners=False), maps, at
+    )
+    add(
+        "grid_sample` of the nearest, `(8, 3, 64, 64)",
+        lambda x: F.grid_sample(x, grid, "nearest", align_corners=False),
+        pictures,
+    )
     return rows
 
 
@@ -105,10 +111,14 @@ def main() -> None:
     options = parser.parse_args()
     genesis.set_num_threads(options.threads)
     torch.set_num_threads(options.threads)
+    load = page.beside()
     lines = table(options.rounds, options.only)
     if options.write:
         threads = "one thread" if options.threads == 1 else f"{options.threads} threads"
-        text = f"`python benchmarks/operations.py --threads {options.threads} --write`: medians of {options.rounds} rounds in turn.\n\n"
+        text = (
+            f"`python benchmarks/operations.py --threads {options.threads} --write`: medians of {options.rounds} rounds in "
+            f"turn; {load}.\n\n"
+        )
         page.write_section(f"Operations, {threads}", text + "\n".join(lines))
 
 

@@ -73,3 +73,30 @@ def test_threads_change_nothing(monkeypatch):
     finally:
         genesis.set_num_threads(before)
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((100, 1000), (1,)), ((9001,), (0,)), ((7, 40, 131), (1, 2)), ((3, 5, 64, 65), (3,))]
+)
+def test_products_of_rows(shape, dim):
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(np.float32)
+    x[..., 1] *= -1
+    assert running._is_of_rows(x, dim, False, x.dtype)
+    for keepdim in (False, True):
+        found = (
+            genesis.tensor(x).prod(dim[0], keepdim) if len(dim) == 1 else genesis.prod(genesis.tensor(x), dim, keepdim)
+        )
+        wanted = np.prod(x, dim, np.float64, keepdims=keepdim)
+        assert found.shape == wanted.shape
+        rounding = 2 * np.finfo(np.float32).eps * np.sqrt(x.size / wanted.size)  # of as many factors
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=rounding)
+    x[..., 2], x[..., 3] = np.inf, 0
+    assert np.isnan(genesis.tensor(x).prod(-1).numpy()).all()
+
+
+def test_products_of_other_layouts_are_left_to_numpy():
+    x = genesis.rand(200, 100) + 0.5
+    for y in (x.t(), x[:, ::2], x.double()):
+        np.testing.assert_allclose(y.prod(1).numpy(), np.prod(y.numpy(), 1, np.float64), rtol=1e-5)
+    np.testing.assert_allclose(x.prod(0).numpy(), np.prod(x.numpy(), 0, np.float64), rtol=1e-5)
+    assert genesis.ones(3, 0, 5).prod(-1).shape == (3, 0)

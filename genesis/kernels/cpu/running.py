@@ -10,6 +10,7 @@ import numpy as np
 
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
+from genesis.core.call.kinds import reduced_shape
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import extremes, loops, native, running
@@ -55,3 +56,29 @@ def cumprod(input: Any, dim: int, dtype: Any) -> Any:
 @attach("running_position", np.ndarray, when=lambda x, dim, largest: x.ndim > 0 and _fits(x, dim, x.dtype))
 def running_position(input: Any, dim: int, largest: bool) -> Any:
     return _along("oge" if largest else "ole", input, dim, _I64)
+
+
+def _is_of_rows(x: Any, dim: Any, keepdim: bool, dtype: Any) -> bool:
+    """Whether long rows are multiplied whose numbers are next to each other."""
+    return (
+        len(dim) > 0
+        and _fits(x, 0, dtype)
+        and dim[0] == x.ndim - len(dim)
+        and math.prod(x.shape[dim[0] :]) >= running.PARTS * loops.width() // 4
+    )
+
+
+@functools.cache
+def _product() -> Any:
+    return native.nest(
+        "product", running.product_of_rows(loops.width() // 4), len(running.POINTERS), len(running.SIZES)
+    )
+
+
+@attach("prod", np.ndarray, when=_is_of_rows)
+def prod(input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    out = np.empty(reduced_shape(input.shape, dim, keepdim), F32)
+    length, addresses = input.size // out.size, [memory.address(a) for a in (input, out)]
+    slices = 1 if input.size < LARGE["for threads"] else None
+    runtime.in_slices(_product(), addresses, out.size, (length, 1), slices)
+    return out
