@@ -132,7 +132,7 @@ from torch.utils.data._utils.collate import default_collate
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.loss import _Loss, _WeightedLoss
-from torch.nn.modules.module import _addindent
+from torch.nn.modules.module import _addindent, _IncompatibleKeys
 from torch.nn.modules.transformer import _get_activation_fn, _get_clones
 from torch.nn.modules.utils import _pair, _single, _triple
 from torch.nn.init import _calculate_fan_in_and_fan_out

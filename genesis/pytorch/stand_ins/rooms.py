@@ -16,6 +16,7 @@ import genesis
 from genesis import nn
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import conv, dropout, init, loss, norm, pooling, transformer
+from genesis.nn.state import IncompatibleKeys
 from genesis.pytorch.names import VERSION
 from genesis.pytorch.stand_ins.common import Values, as_it_is, from_module, nothing, values
 
@@ -189,7 +190,7 @@ def _stripped(state_dict: dict[str, Any], prefix: str) -> None:
         state_dict[name.removeprefix(prefix)] = state_dict.pop(name)
 
 
-values("torch.nn.modules.module")(lambda: {"_addindent": _indented})
+values("torch.nn.modules.module")(lambda: {"_addindent": _indented, "_IncompatibleKeys": IncompatibleKeys})
 values("torch.nn.modules.transformer")(
     lambda: {
         "_get_clones": lambda module, N: nn.ModuleList([copy.deepcopy(module) for _ in range(N)]),  # noqa: N803
