@@ -738,7 +738,7 @@ def test_random_loops_of_training_that_were_wrong_once(seed):
     assert not wrong, (wrong, counts)
 
 
-@pytest.mark.parametrize("seed", [27679, 31611, 34673, 200172, 206935, 208742, 212710])
+@pytest.mark.parametrize("seed", [27679, 31611, 34673, 200172, 206935, 208742, 212710, 702640, 702820, 703295])
 def test_random_programs_that_were_wrong_once(seed):
     counts, wrong = fuzz_compile.check(1, seed)
     assert not wrong, (wrong, counts)

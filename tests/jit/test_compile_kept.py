@@ -1,6 +1,7 @@
 """Tensors that a compiled function keeps, and what it returns, share memory as they do in calls as they are."""
 
 import linecache
+import warnings
 
 import pytest
 
@@ -77,3 +78,26 @@ def test_what_is_computed_of_what_was_kept(line, recwarn):
     with fuzz_compile.arithmetic(False):
         assert seen(True) == seen(False)
     assert not [w for w in recwarn if "TypeError" in str(w.message)]
+
+
+@pytest.mark.parametrize("behind", ["if total.sum() > 0: total.add_(1)", "(w**2).sum().backward(create_graph=True)"])
+def test_what_python_does_is_done_once_and_histories_stay(behind):
+    """Found by fuzz_compile, seeds 702640 and 703295: Python decides otherwise behind what it did; a call is replayed."""
+
+    def seen(compiled):
+        w = genesis.arange(3.0, requires_grad=True)
+        scope = {"genesis": genesis, "w": w, "log": [], "total": genesis.zeros(3)}
+        lines = ["y = (w * x).exp()", "log.append(w.sum().item())" if "if" in behind else "(x * y).sum().backward()"]
+        source = "\n    ".join(["def step(x):", *lines, behind, "return y * 2, y"])
+        linecache.cache[f"<{behind}>"] = len(source), None, source.splitlines(True), f"<{behind}>"
+        exec(compile(source, f"<{behind}>", "exec"), scope)
+        step, results = genesis.compile(scope["step"]) if compiled else scope["step"], []
+        for call in range(6):
+            scope["total"].add_(call == 3)
+            returned = step(genesis.full((3,), 0.5))
+            results += [[y.requires_grad for y in returned], len(scope["log"]), scope["total"].tolist()]
+        return results
+
+    with warnings.catch_warnings(), fuzz_compile.arithmetic(False):
+        warnings.simplefilter("ignore")
+        assert seen(True) == seen(False)

@@ -9,7 +9,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.device import default_device
 from genesis.base.errors import ArgumentError, GraphError
-from genesis.base.pytree import tree_map
+from genesis.base.pytree import tree_flatten, tree_map
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import _kernels_only, grad_mode, inference, interception, repair, watchers
 from genesis.core.graph.switches import ESCAPES, LEVELS, OVERRIDES, PACKING, PHASES
@@ -19,7 +19,7 @@ from genesis.core.graph.version import INFERENCE
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.calling import caller
 from genesis.jit.compiling.checks import Given, Looks
-from genesis.jit.compiling.flow import Flow
+from genesis.jit.compiling.flow import Flow, closed
 from genesis.jit.compiling.joint import Decided, Joint
 from genesis.jit.compiling.segments import Segments
 from genesis.jit.compiling.text import ELSEWHERE, MISS
@@ -152,7 +152,15 @@ class Entry:
             checked(self.graph, args, kwargs)
         except (GraphError, ArgumentError):
             return MISS
-        return replay(self.graph, args, kwargs)
+        result = replay(self.graph, args, kwargs)
+        results, program = tree_flatten(result)[0], self.graph.program
+        given = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
+        aliases = dict(program.aliases)
+        for i, ends in self.decided.closed:
+            if i not in aliases or not aliases[i].same:
+                spec: Any = program.results[i]
+                results[i]._node = closed(spec.spec, *[given[end] if isinstance(end, int) else end for end in ends])
+        return result
 
 
 def _mark(x: Any) -> None:

@@ -230,6 +230,7 @@ class Hosts:
     def _when(self, index: int, call: HostCall, end: tuple[int, ...]) -> bool:
         """Whether a statement has to come early; or else it must not."""
         before, behind = self._numbers(index, call)
+        call.feeds = behind
         last = call.stamp == end if not call.blind else call.stamp[:2] == end[:2]
         written = any([cell.written != count for cell, count in call.arguments])
         if (behind or written) and before:

@@ -113,13 +113,14 @@ class HostCall:
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
         blind: whether it can look at no tensors but those that it is given
         raises: whether it is there to stop the function
+        feeds: whether numbers that it changes are asked for behind it
     """
 
     def __init__(self, title: str, build: Callable[[Now], tuple[Callable[[], Any], tuple[CellType, ...]]]) -> None:
         self.title, self.build = title, build
         self.told: list[int] = []
         self.changes: list[tuple[Any, Any]] = []
-        self.blind, self.raises, self.early = True, False, False
+        self.blind, self.raises, self.early, self.feeds = True, False, False, False
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done

@@ -131,14 +131,17 @@ def _renamed(program: Program, decided: Decided, results: int) -> list[tuple[int
 
 
 def _points(program: Program, decided: Decided, results: int) -> Iterator[tuple[tuple[Var, ...], Any]]:
-    """Where Python decides or does something, in order: the variables that it needs, and what that is."""
+    """What Python decides, and then what it does, which cannot be undone: the variables that it needs, and what that is."""
     told = program.results[results : results + decided.told]
-    points: list[tuple[int, tuple[Any, ...], Any]] = [
-        (at, (var,), (answer,)) for var, answer, at in zip(decided.asked, decided.answers, decided.behind, strict=True)
-    ]
-    points += [(i, tuple([told[t] for t in c.told]), c) for i, c in enumerate(decided.calls) if c.early]
-    for _, variables, then in sorted(points, key=lambda point: (point[0], isinstance(point[2], HostCall))):
-        yield variables, then
+    for var, answer, behind in zip(decided.asked, decided.answers, decided.behind, strict=True):
+        feeding = next((call for call in decided.calls[:behind] if call.feeds), None)
+        if feeding is not None:
+            text = f"Python decides behind what it does at {feeding.title}, by numbers that may change there"
+            raise NotKept(message("compile", text))
+        yield (var,), (answer,)
+    for call in decided.calls:
+        if call.early:
+            yield tuple([told[t] for t in call.told]), call
 
 
 def _laid_out(values: Sequence[Any], specs: Sequence[Spec]) -> tuple[Any, ...]:
