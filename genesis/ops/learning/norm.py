@@ -258,7 +258,7 @@ def group_norm(
     if not input.numel():
         return _scaled(input, weight, bias)
     x = input.reshape(input.shape[0], num_groups, -1)
-    return _scaled(standardized(x, (2,), eps).reshape(input.shape), weight, bias)
+    return _scaled(layer_norm(x, (x.shape[-1],), eps=eps).reshape(input.shape), weight, bias)
 
 
 samples(
