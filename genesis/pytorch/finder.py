@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -104,6 +105,9 @@ class _Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Attributes are found when they are asked for, but for modules that programs look through with ``vars``."""
+        if module.__name__.startswith("torch.utils.tensorboard") and importlib.util.find_spec("tensorboard") is None:
+            text = "torch.utils.tensorboard needs the package tensorboard"  # programs go without it where this fails
+            raise MissingImport(message("import", text, hint="pip install tensorboard"))
         if module.__name__.startswith(_LISTED):
             for name in module.__all__:
                 getattr(module, name)

@@ -109,6 +109,28 @@ import torch.distributed.autograd, torch.distributed.rpc as rpc
     assert state_of("torch.distributed.checkpoint.save")[0] != ABSENT == state_of("torch.distributed.rpc.rpc_sync")[0]
 
 
+def test_tensorboard_is_imported_where_its_package_is(monkeypatch):
+    """Programs go without it where the import fails."""
+    program = """
+try:
+    from torch.utils.tensorboard import SummaryWriter
+except ImportError as error:
+    SummaryWriter = error
+"""
+    without = {}
+    with installed(), monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "tensorboard", None)
+        exec(program, without)
+    assert "needs the package tensorboard\n  try: pip install tensorboard" in str(without["SummaryWriter"])
+    pytest.importorskip("tensorboard")
+    found = {}
+    with installed():
+        exec(program + "from torch.utils.tensorboard.writer import FileWriter\n"
+             "from torch.utils.tensorboard.summary import hparams, make_histogram", found)  # fmt: skip
+    assert found["SummaryWriter"] is genesis.utils.tensorboard.SummaryWriter
+    assert found["make_histogram"] is genesis.utils.tensorboard.summary.make_histogram
+
+
 ROOMS = """
 from torch.distributions.normal import Normal
 from torch.distributions.categorical import Categorical
@@ -125,8 +147,6 @@ from torch.nn.common_types import _size_2_t
 from torch.amp.grad_scaler import GradScaler
 from torch.cpu.amp import autocast
 from torch.profiler.profiler import profile
-from torch.utils.tensorboard.writer import FileWriter, SummaryWriter
-from torch.utils.tensorboard.summary import hparams, make_histogram
 from torch.utils.model_zoo import load_url
 from torch.utils.data._utils.collate import default_collate
 from torch.nn.modules.batchnorm import _BatchNorm
