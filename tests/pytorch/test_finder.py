@@ -85,6 +85,7 @@ def test_rooms_of_torch_distributed(torch):
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemReader, save
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.constants import default_pg_timeout
 from torch.distributed.distributed_c10d import all_reduce
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributed.fsdp.fully_sharded_data_parallel import CPUOffload, FullyShardedDataParallel
@@ -97,6 +98,7 @@ import torch.distributed.autograd, torch.distributed.rpc as rpc
     assert (found["save"], found["load"]) == (snapshots.save, snapshots.load)
     assert found["get_model_state_dict"] is snapshots.state_dict.get_model_state_dict
     assert found["all_reduce"] is genesis.distributed.all_reduce
+    assert found["default_pg_timeout"] == genesis.distributed.groups.default_pg_timeout
     assert found["FullyShardedDataParallel"] is genesis.distributed.fsdp.FullyShardedDataParallel
     assert found["rpc"].is_available() is found["torch"].distributed.autograd.is_available() is False
     for name, words in (
