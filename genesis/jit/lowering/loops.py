@@ -99,7 +99,7 @@ def neutral(total: Total) -> Any:
     start = TOTALS[total.op]
     if total.dtype.kind == "b":
         return total.op in ("minimum", "multiply", "bitwise_and")
-    if total.dtype.kind == "i" and total.op in ("maximum", "minimum"):
+    if total.dtype.kind in "iu" and total.op in ("maximum", "minimum"):
         limits = np.iinfo(total.dtype)
         start = limits.min if total.op == "maximum" else limits.max
     return start
