@@ -324,7 +324,8 @@ print(peak - before)
 
 
 def process(source: str, **variables: str) -> float:
-    env = {**os.environ, **variables}
+    """What a process of its own prints last. It keeps compiled modules, as an installed package has them."""
+    env = {**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run([sys.executable, "-c", source], env=env, capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1])
 
