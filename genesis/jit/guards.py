@@ -66,6 +66,8 @@ def _difference(name: str, then: State, now: State) -> str | None:
 
 
 def _changed(what: str, before: Any, now: Any) -> str:
+    if isinstance(before, bytes) and isinstance(now, bytes):
+        return f"{what} holds other bytes"
     if isinstance(before, PLAIN) and isinstance(now, PLAIN):
         return f"{what} is {now!r}, it was {before!r}"
     if isinstance(before, tuple) and isinstance(now, tuple):

@@ -8,6 +8,7 @@ from genesis.testing import fuzz_compile
 OUTSIDE = """
 from collections import OrderedDict, deque
 from types import SimpleNamespace
+import numpy as np
 from genesis import nn, zeros
 
 def ones():
@@ -49,8 +50,30 @@ box.inner.list = [zeros(3)]
 for b in boxes:
     b.n, b.t, b.list = 1.0, zeros(3), [1.0]
 functions, plus = [lambda x: x * 2, lambda x: x * 3], lambda x: x + 1
+deeper, weights, wide = lambda kept=[1.0]: kept, np.ones(3), np.ones((2, 3), np.float32)
 scaled, change = closure()
 """
+KEPT = [
+    "tensors",
+    "numbers",
+    "pair",
+    "some",
+    "named",
+    "options",
+    "nested",
+    "recent",
+    "ordered",
+    "box",
+    "slots",
+    "net",
+    "boxes",
+    "functions",
+    "plus",
+    "deeper",
+    "weights",
+    "wide",
+    "scaled",
+]
 CASES = {
     "tensors[0].add_(1)": ["tensors = [ones()] * 2", "tensors[0] = ones()", "tensors.insert(0, ones())"],
     "for t in tensors: t.add_(1)": ["tensors = [ones(), ones()]", "tensors[1] = ones()", "tensors.append(ones())"],
@@ -72,6 +95,9 @@ CASES = {
     "x = x + 1 if hasattr(box, 'new') else x": ["box.new = 1"],
     "x = x * getattr(box, 'factor', 1.0)": ["box.factor = 2.0"],
     "x = x * vars(box).get('factor', 1.0)": ["box.factor = 2.0"],
+    "for name in ['n', 'k']: x = x * getattr(box, name, 1.0)": ["box.n = 2.0"],
+    "for name in ['items', 'deep']: x = x + len(getattr(net, name))": ["net.items.append(1)", "net.deep = {}"],
+    "for d in deeper(): x = x + d": ["deeper.__defaults__[0].append(1.0)"],
     "x = x * slots.n + slots.t": ["slots.n = 2.0", "slots.t = ones()"],
     "for b in boxes: x = x * b.n + b.t + b.list[0]": ["boxes[0].n = 2.0", "boxes[0].t = ones()", "boxes[0].list[0] = 3.0"],
     "x = x * sum(b.n for b in boxes)": ["boxes[0].n = 2.0", "boxes[1].n = 2.0", "boxes.pop()"],
@@ -82,6 +108,9 @@ CASES = {
     "for k, v in options.items(): x = x * v + len(k)": ["options['k'] = 2.0", "options['long'] = options.pop('k')"],
     "x = x + len(some) + (3 in some)": ["some.add(3)", "some = {1, 3}"],
     "for t in recent: x = x + t": ["recent.append(ones())", "recent[0] = ones()"],
+    "x = x * weights[0] + float(weights.sum())": ["weights[0] = 3", "weights = np.zeros(3)"],
+    "x = x + genesis.from_numpy(wide)[1]": ["wide[1] = 3"],
+    "for v in ordered.values(): x = x + v": ["ordered['a'] = ones()", "ordered['b'] = 1.0"],
     "x = x + ordered['a']": ["ordered['a'] = ones()", "ordered = OrderedDict(a=ones())"],
     "x = net(x)": ["net.cache = ones()", "net.items = [ones()]", "net.items[0] = ones()", "net.deep['a'][0] = ones()"],
     "for name in net.names: x = x + len(name)": ["net.names[0] = 'long'", "net.names.append('c')"],
@@ -90,15 +119,30 @@ CASES = {
 }  # fmt: skip
 
 
+HOMES = {
+    "globals": "def step(x):\n    {line}\n    return x * 2\ndef move():\n    global {names}\n    {change}\n"
+    "def look():\n    return tensors, box",
+    "a closure": "def home({names}):\n    def step(x):\n        {line}\n        return x * 2\n"
+    "    def move():\n        nonlocal {names}\n        {change}\n"
+    "    def look():\n        return tensors, box\n    return step, move, look\nstep, move, look = home({names})",
+}
+
+
+@pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize(("line", "change"), [(line, change) for line, changes in CASES.items() for change in changes])
-def test_what_is_read_of_the_outside(line, change):
+def test_what_is_read_of_the_outside(line, change, home):
+    lines = line.replace("; ", "\n    " if home == "globals" else "\n        ")
+    source = HOMES[home].format(line=lines, change=change, names=", ".join(KEPT))
+
     def seen(compiled):
         scope = {"genesis": genesis}
-        exec(OUTSIDE + "def step(x):\n    " + line.replace("; ", "\n    ") + "\n    return x * 2\n", scope)
+        exec(OUTSIDE + source, scope)
         step, results = genesis.compile(scope["step"], fullgraph=True) if compiled else scope["step"], []
         for call in range(5):
-            exec(change if call == 3 else "", scope)
-            results += [step(genesis.ones(3)).tolist(), [t.tolist() for t in scope["tensors"]], scope["box"].t.tolist()]
+            if call == 3:
+                scope["move"]()
+            tensors, box = scope["look"]()
+            results += [step(genesis.ones(3)).tolist(), [t.tolist() for t in tensors], box.t.tolist()]
         return results
 
     with fuzz_compile.arithmetic(False):

@@ -202,6 +202,9 @@ class Watch:
             self._note("a generator from outside goes on", frame)
         self._frames.add(id(frame))
         self.codes.add(code)
+        if self.known is not None:
+            for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+                self._meet_whole(frame.f_locals.get(name), name)  # a default, or what code in C hands over
         if self.known is not None and code not in self.known and self._may_do_more(frame, code):
             self.unknown = True
             self._note(f"{code.co_name} runs for the first time", frame)
@@ -290,11 +293,11 @@ class Watch:
             if isinstance(value, Dependable):
                 depends(value)
             if name == "__dict__":
-                self._meet_whole(getattr(value, "__dict__", None), text, value)
+                self._meet_any(value, text)
                 return
             if outside and isinstance(name, str):  # a method of a container
                 self._meet_whole(value, text)
-            stores = list(stores_in(value, name))
+            stores, whole = list(stores_in(value, name)), text
             text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
             for held, key, inside in stores:
                 self._check(frame, held, key, inside, text)
@@ -307,6 +310,7 @@ class Watch:
                     if type(inside) not in PLAIN and held is value.__dict__:
                         self._noted(value, held, key, inside, text)
             if not stores or stores[-1][2] is None:
+                text = whole
                 break
             outside = root not in sys.stdlib_module_names and not (isinstance(value, Dependable) and value._holders())
             value = stores[-1][2]
@@ -317,6 +321,16 @@ class Watch:
         """The end of a chain: if it is a container, all of it may be read. (The dictionary of an old object may be young.)"""
         if self.known is not None and isinstance(value, _CONTAINERS):
             self._met.setdefault(id(value), (owner or value, value, text))
+
+    def _meet_any(self, value: Any, text: str) -> None:
+        """Any attribute may be read; numbers, tensors and modules in modules are looked at anyway."""
+        if isinstance(value, Dependable):
+            for name, inside in vars(value).items():
+                if type(inside) not in PLAIN and not name.startswith("_"):
+                    self._noted(value, vars(value), name, inside, f"{text}.{name}")
+                    self._meet_whole(inside, f"{text}.{name}")
+        elif not isinstance(value, ModuleType):
+            self._meet_whole(getattr(value, "__dict__", None), text, value)
 
     def _check(self, frame: FrameType, held: Any, key: Any, inside: Any, text: str) -> None:
         """Refuse to read what is written to at each call only, not in the trace."""
@@ -377,6 +391,8 @@ class Watch:
             if isinstance(value, _CONTAINERS):
                 texts[text] += 1
                 self.wholes.append((value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
+                if isinstance(value, np.ndarray):
+                    continue
                 items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
                 pending += [(x, f"{text}[{key!r}]") for key, x in items if _may_change(x)]
                 continue
@@ -399,7 +415,7 @@ class Watch:
             self._note(f"a call of {kind}{name}", frame)
 
 
-_CONTAINERS = (list, dict, set, deque, tuple)
+_CONTAINERS = (list, dict, set, deque, tuple, np.ndarray)
 
 
 def _may_change(x: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
@@ -20,6 +20,7 @@ from genesis.base.errors import GenesisError, GraphError, UnsupportedError, mess
 from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.graph.site import warn_user
+from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
@@ -347,7 +348,7 @@ class CompiledFunction:
         taken = (
             *graph.binding.guards,
             *_read_guards(watch),
-            *_whole_guards(watch),
+            *_whole_guards(watch, graph.binding.captured),
             *[StillFloat(entry) for entry in read],
         )
         graph = Graph(graph.program, replace(graph.binding, guards=taken))
@@ -425,11 +426,13 @@ def _read_guards(watch: Watch) -> list[Unchanged]:
     return [guard] if guard.state else []
 
 
-def _whole_guards(watch: Watch) -> list[Unchanged]:
-    """Containers hold what they held."""
+def _whole_guards(watch: Watch, captured: Iterable[Tensor]) -> list[Unchanged]:
+    """Containers hold what they held; so do arrays of NumPy, but for those that the graph reads as tensors."""
     kinds: list[list[tuple[Any, str]]] = [[], []]
+    arrays = [x._array for x in captured if isinstance(x._array, np.ndarray)]
     for container, text in watch.wholes:
-        kinds[type(container) in (list, dict)].append((container, text))
+        if not (isinstance(container, np.ndarray) and any([np.may_share_memory(container, a) for a in arrays])):
+            kinds[type(container) in (list, dict)].append((container, text))
     others, plain = [_holding(containers) for containers in kinds]
     plain.answers = lambda: [(container, None) for container, _ in kinds[True]]
     return [guard for guard in (plain, others) if guard.state]
@@ -439,7 +442,9 @@ def _holding(containers: list[tuple[Any, str]]) -> Unchanged:
     return Unchanged("", lambda: {text: _contents(container) for container, text in containers})
 
 
-def _contents(container: Any) -> tuple[Any, ...]:
+def _contents(container: Any) -> tuple[Any, ...] | bytes:
+    if isinstance(container, np.ndarray):
+        return repr((container.dtype, container.shape)).encode() + container.tobytes()
     return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
 
 

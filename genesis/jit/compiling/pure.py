@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import ModuleType
 from typing import Any
 
@@ -113,6 +114,7 @@ _READS = {
         "symmetric_difference",
         "union",
     },
+    deque: {"copy", "count", "index"},
 }
 _ARRAY_WRITES = frozenset({"fill", "sort", "put", "itemset", "partition", "resize", "setflags", "setfield", "byteswap"})
 
@@ -128,7 +130,7 @@ def is_pure(function: Any) -> bool:
     elif isinstance(owner, (Tensor, *_VALUES)) or name in ("__init__", "__new__", "__init_subclass__"):
         pure = True
     else:
-        pure = name in _READS.get(type(owner), ()) or is_young(owner)
+        pure = any([isinstance(owner, kind) and name in reads for kind, reads in _READS.items()]) or is_young(owner)
     return pure
 
 

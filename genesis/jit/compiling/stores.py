@@ -117,7 +117,7 @@ def reads_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
     for i, step in enumerate(steps):
         if step.name in _LOADS:
             chain = (str(step.value), *_further(steps, i + 1, asks))
-            if len(chain) > 1 or step.name in _GLOBAL:
+            if len(chain) > 1 or step.name in _GLOBAL or step.value in code.co_freevars:
                 chains[step.name in _GLOBAL, chain] = None
         asks = str(step.value) if step.name in _GLOBAL else asks if step.name == "PUSH_NULL" else ""
     return tuple(chains)
@@ -131,7 +131,9 @@ def names_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
 
 
 def _further(steps: tuple[_Step, ...], at: int, asks: str) -> list[Any]:
-    """Attributes and items that are read one after the other; the last of them by a function, ``asks``."""
+    """Attributes and items that are read one after the other; the last of them by a function, ``asks``, of a name that may
+    be known: if not, any may be read.
+    """
     names: list[Any] = []
     while at < len(steps):
         step, after = steps[at], steps[at + 1] if at + 1 < len(steps) else None
@@ -145,7 +147,7 @@ def _further(steps: tuple[_Step, ...], at: int, asks: str) -> list[Any]:
             return [*names, step.value]
         else:
             break
-    return [*names, "__dict__"] if asks == "vars" else names
+    return [*names, "__dict__"] if asks in ("vars", "getattr", "hasattr") else names
 
 
 @functools.lru_cache(maxsize=4096)
