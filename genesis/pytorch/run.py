@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType
 
-from genesis.base.library import print_as_torch
 from genesis.base.text import visible
-from genesis.nn import allow_loss_broadcast
-from genesis.pytorch.finder import as_torch
+from genesis.pytorch.children import in_place_of_pytorch
 
 
 def run(script: str, arguments: Sequence[str] = (), torch: bool = False) -> int:
@@ -37,9 +35,7 @@ def run(script: str, arguments: Sequence[str] = (), torch: bool = False) -> int:
     sys.argv = [script, *arguments]
     sys.path[0:1] = [str(path.resolve().parent)]
     if torch:
-        as_torch()
-        print_as_torch()
-        allow_loss_broadcast()  # the program's results are to be those of PyTorch, which warns
+        in_place_of_pytorch()
     return _executed(code, str(path))
 
 

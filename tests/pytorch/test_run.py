@@ -107,3 +107,28 @@ def test_losses_of_different_shapes_warn_as_pytorch_does(tmp_path):
         [sys.executable, "-m", "genesis", "run", str(script), "--torch"], capture_output=True, text=True
     )
     assert done.stdout == "1.0\n" and "BroadcastWarning: mse_loss: shapes differ" in done.stderr
+
+
+CHILDREN = """
+import multiprocessing
+import sys
+import torch
+
+def own(i):
+    print(i, torch.Tensor.__module__, torch.float32, flush=True)
+
+if __name__ == "__main__":
+    for method in ("spawn", "forkserver", "fork"):
+        process = multiprocessing.get_context(method).Process(target=own, args=(method,))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+    torch.multiprocessing.spawn(own)
+"""
+
+
+def test_processes_of_a_program_have_genesis_in_pytorchs_place(tmp_path):
+    (tmp_path / "script.py").write_text(CHILDREN)
+    done = started(tmp_path, "run", "--torch", "script.py")
+    expected = [f"{method} genesis.core.graph.tensor torch.float32" for method in ("spawn", "forkserver", "fork", 0)]
+    assert done.stdout.splitlines() == expected and not done.stderr
