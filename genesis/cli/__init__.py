@@ -93,11 +93,16 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from genesis.pytorch.run import run
-
+    """A script: in this process, or in those that a launcher of MPI starts; one that shall be started again is not this."""
     torch = options.torch or "--torch" in options.arguments[:1]
     arguments = [a for i, a in enumerate(options.arguments) if i or a != "--torch"]
-    if options.ranks == 1 and options.hosts is None:
+    if options.ranks == 1 and not (options.hosts or options.logs or options.max_restarts):
+        from genesis.pytorch.run import run
+
+        if any(["RANK" in name or name == "SLURM_PROCID" for name in os.environ]):  # of mpiexec, srun and others
+            from genesis.cli.rank import announce
+
+            announce()
         return run(options.script, arguments, torch)
     if options.ranks < 1:
         print(f"genesis run: -n {options.ranks}, expected at least 1", file=sys.stderr)

@@ -29,10 +29,8 @@ _PR_SET_PDEATHSIG = 1  # Linux: the signal that a process gets when its parent e
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a script as a rank: with the names that programs for torchrun look for in the environment."""
-    said = launch()
-    rank, size, local = (0, 1, 0) if said is None else said[1:]
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(local)}
+    """Run a script as a rank."""
+    rank = announce()
     folder = os.environ.pop(FOLDER, None)
     if folder is not None and os.path.isdir(folder):
         Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
@@ -45,6 +43,14 @@ def main(argv: Sequence[str]) -> int:
     torch = argv[0] == "--torch"
     script, *arguments = argv[torch:]
     return run(script, arguments, torch)
+
+
+def announce() -> int:
+    """Put the names into the environment that programs for torchrun look for there; this process's rank."""
+    said = launch()
+    rank, size, local = (0, 1, 0) if said is None else said[1:]
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(local)}
+    return rank
 
 
 def _end_with_parent() -> None:

@@ -90,6 +90,25 @@ def test_a_job_starts_again(tmp_path):
 
 
 @needs_mpi
+def test_one_rank_has_logs_and_starts_again(tmp_path):
+    logs, once = tmp_path / "logs", tmp_path / "once"
+    done = run("--max-restarts", "2", "--logs", str(logs), SCRIPT, "restart", str(once), folder=tmp_path)
+    assert done.returncode == 0 and done.stderr.count("genesis run: starts again, 1 of 2") == 1
+    assert (logs / "rank0.log").read_text().count("rank 0 0 1 0 ['restart'") == 2
+
+
+@needs_mpi
+def test_a_launcher_of_mpi_starts_what_runs_a_script(tmp_path):
+    command = [installed.launcher(), "-n", "2", *RUN, SCRIPT, "well"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} {rank} 2 {rank} ['well']" for rank in range(2)], (
+        done.stderr
+    )
+
+
+@needs_mpi
 @pytest.mark.parametrize(
     "number",
     [
