@@ -1,5 +1,5 @@
-"""Values of Python between processes: what JSON can say, tuples, bytes and tensors. Nothing is pickled, so what comes
-from another process is data and never runs.
+"""Values of Python between processes: what JSON can say, tuples, sets, bytes, arrays and tensors. Nothing is pickled, so
+what comes from another process is data and never runs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from genesis.distributed.groups import group_of
 from genesis.distributed.memory import Memory
 
 _HEAD = 8  # bytes that say how long the JSON text is
+_PLAIN = "?biufcSUmM"  # kinds of NumPy's dtypes whose elements are no objects
+_SENT = "what JSON can say, tuples, sets, bytes, arrays and tensors"
+_KINDS = {"L": list, "P": tuple, "S": set, "F": frozenset}  # of several values
+_LETTERS = {kind: letter for letter, kind in _KINDS.items()}
 
 
 def encode(name: str, value: Any) -> np.ndarray[Any, Any]:
     """Bytes of a value: how long the JSON text is, the text, the bytes of tensors.
 
     Raises:
-        TypeError: something in it that is neither JSON-able, a tuple, bytes nor a tensor
+        TypeError: something in it that is neither JSON-able, a tuple, a set, bytes, an array nor a tensor
     """
     parts: list[bytes] = []
 
@@ -38,11 +42,14 @@ def encode(name: str, value: Any) -> np.ndarray[Any, Any]:
         if each.__class__ is bytes:
             parts.append(each)
             return ["B", len(each)]
-        if each.__class__ in (list, tuple):
-            return ["L" if each.__class__ is list else "P", [said(one) for one in each]]
+        if each.__class__ in _LETTERS:
+            return [_LETTERS[each.__class__], [said(one) for one in each]]
         if isinstance(each, dict):
             return ["D", [[said(key), said(one)] for key, one in each.items()]]
-        text = f"cannot send {type(each).__name__}: values are what JSON can say, tuples, bytes and tensors"
+        if isinstance(each, np.ndarray | np.generic) and each.dtype.kind in _PLAIN:
+            parts.append(each.tobytes())
+            return ["A", isinstance(each, np.generic), each.dtype.str, list(each.shape), each.nbytes]
+        text = f"cannot send {type(each).__name__}: values are {_SENT}"
         raise ArgumentError(message(name, text, hint="send its state_dict(), or numbers and strings it is made from"))
 
     text = json.dumps(said(value)).encode()
@@ -71,12 +78,14 @@ def decode(data: np.ndarray[Any, Any]) -> Any:
         if kind == "T":
             array = np.frombuffer(taken(each[3]), dtypes.as_np(each[1])).reshape(each[2])
             return wrap(array.copy())
+        if kind == "A":
+            array = np.frombuffer(taken(each[4]), each[2]).reshape(each[3]).copy()
+            return array[()] if each[1] else array
         if kind == "B":
             return taken(each[1])
         if kind == "D":
             return {read(key): read(one) for key, one in each[1]}
-        values = [read(one) for one in each[1]]
-        return values if kind == "L" else tuple(values)
+        return _KINDS[kind]([read(one) for one in each[1]])
 
     return read(json.loads(raw[_HEAD:at]))
 
@@ -92,7 +101,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     """The entries of ``object_list``, one for each rank, become everybody's ``obj``.
 
     Raises:
-        TypeError: it is neither JSON-able, a tuple, bytes nor a tensor, nor made of these
+        TypeError: it is neither JSON-able, a tuple, a set, bytes, an array nor a tensor, nor made of these
 
     >>> import genesis.distributed as dist
     >>> dist.init_process_group()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from together import rank, refused, size
 
 import genesis
 import genesis.distributed as dist
 from genesis.distributed import ReduceOp
 
-dist.init_process_group()
-rank, size = dist.get_rank(), dist.get_world_size()
 FLOATS = [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16]
 INTEGERS = [genesis.int8, genesis.uint8, genesis.int16, genesis.int32, genesis.int64, genesis.uint16, genesis.uint32]
 COMPLEX = [genesis.complex64, genesis.complex128]
@@ -275,7 +274,15 @@ def objects():
     if size > 1 and rank == 1:
         got = [None, None]
         assert dist.recv_object_list(got) == 0 and got == [{"step": 3}, (1, 2)]
-    for wrong in (object(), {1, 2}, np.ones(1)):
+    metrics = {"hits": {1, rank}, "kinds": frozenset("ab"), "mean": np.float32(rank), "when": np.datetime64("2020-01-01"),
+               "table": np.full((rank, 2), 1 + 2j), "fortran": np.arange(6).reshape(2, 3).T}  # fmt: skip
+    dist.all_gather_object(said, metrics)
+    for who, got in enumerate(said):
+        assert got["hits"] == {1, who} and got["kinds"] == frozenset("ab") and got["when"] == metrics["when"]
+        assert got["mean"] == who and got["mean"].dtype == np.float32 and isinstance(got["mean"], np.generic)
+        assert got["table"].shape == (who, 2) and (got["table"] == 1 + 2j).all() and got["table"].flags.writeable
+        assert (got["fortran"] == metrics["fortran"]).all()
+    for wrong in (object(), range(2), np.array([object()])):
         try:
             dist.all_gather_object(said, wrong)
         except TypeError as error:
@@ -302,6 +309,13 @@ def groups():
     dist.broadcast(x, size - 1, group=backwards)
     assert x.item() == size - 1
     dist.broadcast(x, group=backwards, group_src=size - 1)
+    own, every = dist.new_subgroups(group_size=1)
+    assert len(every) == size and dist.get_process_group_ranks(own) == [rank] and every[rank] is own
+    own, every = dist.new_subgroups_by_enumeration([[size - 1]])
+    assert (own is None) == (rank < size - 1) and len(every) == 1
+    assert dist.get_world_size(dist.new_subgroups()[0]) == size
+    for wrong in (lambda: dist.new_subgroups(size + 1), lambda: dist.new_subgroups_by_enumeration([[0], [0]])):
+        refused(ValueError, "groups", wrong)
     dist.destroy_process_group(backwards)
     try:
         dist.all_reduce(x, group=backwards)
