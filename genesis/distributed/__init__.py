@@ -1,6 +1,6 @@
 """Several processes that compute together: ``torch.distributed`` on MPI.
 
-`groups` `device_mesh` which processes there are      `environment` `installed`   what the launcher said, where MPI is
+`groups` `subgroups` `device_mesh` which processes there are      `environment` `installed`   what the launcher said, where MPI is
 `collectives` `messages` `objects`          what is called
 `calls`      agreement and waiting          `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
@@ -68,6 +68,7 @@ from genesis.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from genesis.distributed.subgroups import new_subgroups, new_subgroups_by_enumeration
 
 DistError = DistBackendError = DistNetworkError = DistributedError
 is_ucc_available = is_xccl_available = is_gloo_available
@@ -80,7 +81,7 @@ __all__ = [
     "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group", "irecv", "is_available",
     "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
-    "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group", "nn", "recv", "recv_object_list", "reduce",
+    "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "nn", "recv", "recv_object_list", "reduce",
     "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter", "scatter_object_list",
     "send", "send_object_list",
 ]  # fmt: skip

@@ -73,12 +73,8 @@ INSTEAD = {
     "torch.distributed.tensor.distribute_tensor": "scatter and all_gather of its rows",
     "torch.distributed.tensor.distribute_module": "fully_shard(module)",
     "torch.distributed.tensor.parallel.parallelize_module": "fully_shard(module)",
-    "torch.distributed.elastic.multiprocessing.errors.record": "the function without it",
-    **{f"torch.distributed.{name}": "the name of the backend as text" for name in ("Backend", "BackendConfig")},
-    **{
-        f"torch.distributed.{name}": "new_group(ranks) for each of them"
-        for name in ("new_subgroups", "new_subgroups_by_enumeration", "split_group", "shrink_group")
-    },
+    "torch.distributed.BackendConfig": "the name of the backend as text",
+    **{f"torch.distributed.{name}": "new_group(ranks) for each of them" for name in ("split_group", "shrink_group")},
     **{
         f"torch.distributed.all_{name}_coalesced": f"all_{name} of each tensor, with async_op=True"
         for name in ("reduce", "gather")

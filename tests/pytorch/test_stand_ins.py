@@ -227,3 +227,20 @@ def test_what_programs_ask_about_where_they_run(torch):
     with pytest.raises(NotImplementedError) as raised:
         torch.hub.list("x")
     assert str(raised.value) == "torch.hub.list: nothing is downloaded"
+
+
+def test_what_programs_in_several_ranks_import(torch, monkeypatch):
+    import torch.distributed as dist
+    import torch.distributed.distributed_c10d as c10d
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    assert record(len) is len
+    assert dist.Backend("GLOO") == dist.Backend.GLOO == "gloo" and dist.Backend.MPI in dist.Backend.backend_list
+    assert dist.get_debug_level() is dist.DebugLevel.OFF
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "detail")
+    assert dist.get_debug_level() is dist.DebugLevel.DETAIL
+    with pytest.raises(RuntimeError, match="there is no process group"):
+        c10d._get_default_group()
+    dist.init_process_group(dist.Backend.GLOO)
+    assert c10d._get_default_group() is dist.group.WORLD and c10d.is_initialized()
+    dist.destroy_process_group()

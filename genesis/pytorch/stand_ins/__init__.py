@@ -1,7 +1,7 @@
 """Values that stand for names of PyTorch which have no counterpart: switches without an effect, answers of a machine without
 a GPU, compilers that leave functions as they are.
 
-`top` `losses` `numbers` of ``torch`` itself    `devices` GPUs, backends    `submodules` compilers and smaller modules    `precision` mixed precision    `rooms` inner modules    `inner` the compiled core    `operations` torch.ops    `common` what they share
+`top` `losses` `numbers` of ``torch`` itself    `devices` GPUs, backends    `submodules` compilers and smaller modules    `precision` mixed precision    `rooms` inner modules    `inner` the compiled core    `operations` torch.ops    `ranks` torch.distributed    `common` what they share
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from genesis.pytorch.stand_ins import (
     numbers,
     operations,
     precision,
+    ranks,
     rooms,
     submodules,
     tools,
@@ -29,6 +30,7 @@ __all__ = [
     "numbers",
     "operations",
     "precision",
+    "ranks",
     "rooms",
     "submodules",
     "tools",

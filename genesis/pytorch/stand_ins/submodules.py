@@ -8,7 +8,6 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import genesis
@@ -53,40 +52,6 @@ def _jit() -> Values:
         "strict_fusion": NoEffect, "onednn_fusion_enabled": answer(False), "enable_onednn_fusion": nothing,
         "set_fusion_strategy": nothing, "export_opnames": answer([]), "is_scripting": answer(False), "is_tracing": answer(False),
     }  # fmt: skip
-
-
-@values("torch.distributed.autograd", "torch.distributed.rpc")
-def _calls_of_processes() -> Values:
-    return {"is_available": answer(False)}
-
-
-@dataclass(frozen=True)
-class Placement:
-    """How a tensor in parts lies on ranks, which libraries write down; there are no such tensors."""
-
-
-@dataclass(frozen=True)
-class Replicate(Placement):
-    """All of it on each rank."""
-
-
-@dataclass(frozen=True)
-class Shard(Placement):
-    """Parts along a dimension."""
-
-    dim: int
-
-
-@dataclass(frozen=True)
-class Partial(Placement):
-    """Terms of what it is when they are reduced."""
-
-    reduce_op: str = "sum"
-
-
-@values("torch.distributed.tensor", "torch.distributed.tensor.placement_types")
-def _placements() -> Values:
-    return {kind.__name__: kind for kind in (Placement, Replicate, Shard, Partial)}
 
 
 @values("torch.compiler")

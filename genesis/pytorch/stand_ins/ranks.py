@@ -1,0 +1,85 @@
+"""``torch.distributed``: names of backends, of what launchers add to a program, of how tensors lie on ranks."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from genesis.pytorch.stand_ins.common import Values, answer, as_it_is, values
+
+
+class Backend(str):
+    """The name of a backend, in small letters: ``Backend("GLOO")`` is ``"gloo"``."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
+    backend_list = (UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE)
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> Any:
+        return name.lower()
+
+
+class DebugLevel(enum.Enum):
+    """What ``TORCH_DISTRIBUTED_DEBUG`` says; ranks that disagree are always told."""
+
+    OFF, INFO, DETAIL = 0, 1, 2
+
+
+def _debug_level() -> DebugLevel:
+    said = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    return DebugLevel[said] if said in DebugLevel.__members__ else DebugLevel.OFF
+
+
+@values("torch.distributed")
+def _distributed() -> Values:
+    return {"Backend": Backend, "DebugLevel": DebugLevel, "get_debug_level": _debug_level}
+
+
+@values("torch.distributed.distributed_c10d")
+def _c10d() -> Values:
+    groups = importlib.import_module("genesis.distributed.groups")
+    return {**_distributed(), "_get_default_group": lambda: groups.group_of("_get_default_group")}
+
+
+@values("torch.distributed.elastic.multiprocessing.errors")
+def _errors() -> Values:
+    """`genesis run` says which rank failed first, and why, of any program."""
+    return {"record": as_it_is}
+
+
+@values("torch.distributed.autograd", "torch.distributed.rpc")
+def _calls_of_processes() -> Values:
+    return {"is_available": answer(False)}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How a tensor in parts lies on ranks, which libraries write down; there are no such tensors."""
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """All of it on each rank."""
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """Parts along a dimension."""
+
+    dim: int
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """Terms of what it is when they are reduced."""
+
+    reduce_op: str = "sum"
+
+
+@values("torch.distributed.tensor", "torch.distributed.tensor.placement_types")
+def _placements() -> Values:
+    return {kind.__name__: kind for kind in (Placement, Replicate, Shard, Partial)}
