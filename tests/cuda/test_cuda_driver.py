@@ -17,7 +17,7 @@ from genesis.cuda.runtime.devices import device_at
 from genesis.cuda.runtime.driver import Driver
 from genesis.cuda.runtime.emulated import Emulated, Image
 from genesis.cuda.runtime.errors import CaptureError, CudaError, CudaOutOfMemory, InvalidCall, RaceError, StickyError
-from genesis.cuda.runtime.parameters import Parameters
+from genesis.cuda.runtime.parameters import HIDDEN, Parameters
 from genesis.cuda.runtime.streams import Event, Stream, current
 
 
@@ -307,6 +307,8 @@ def test_a_launch_hands_over_the_addresses_of_the_values():
     addresses = (ctypes.c_void_p * 3).from_address(pointers)
     kinds = (ctypes.c_uint64, ctypes.c_int32, ctypes.c_double)
     assert [k.from_address(a).value for k, a in zip(kinds, addresses, strict=True)] == [1 << 40, -3, 0.5]
+    hidden = (ctypes.c_void_p * (3 + HIDDEN)).from_address(pointers)[3:]
+    assert HIDDEN == 2 and [ctypes.c_uint64.from_address(a).value for a in hidden] == [0, 0]
 
 
 def test_an_old_driver_is_refused():

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from genesis.base.errors import UnsupportedError, message
+from genesis.cuda.runtime.parameters import HIDDEN
 
 WARP = 32
 HOPPER = 90  # compute capability 9.0
@@ -86,10 +87,16 @@ def compiled(
     made = compile_kernel(
         ASTSource(kernel, names, {}, attributes), target=GPUTarget("cuda", capability, WARP), options=options
     )
-    facts = made.metadata
-    if getattr(facts, "global_scratch_size", 0) or getattr(facts, "profile_scratch_size", 0):
+    facts, hidden = made.metadata, parameters(made.asm["ptx"]) - len(signature)
+    if getattr(facts, "global_scratch_size", 0) or getattr(facts, "profile_scratch_size", 0) or hidden > HIDDEN:
         raise UnsupportedError(message("cuda", "a kernel that wants memory of Triton's launcher"))
     return Cubin(made.asm["cubin"], facts.name, facts.shared, facts.num_warps)
+
+
+def parameters(assembly: str) -> int:
+    """How many parameters a kernel has, as its assembly declares them."""
+    head = assembly[assembly.index(".entry") :]
+    return head[: head.index(")")].count(".param")
 
 
 def text_of(cubin: Cubin) -> str:

@@ -3,6 +3,9 @@ addresses.
 
 Each thread has buffers of its own: the driver reads them during `cuLaunchKernel`, where another thread may be about to
 write its own.
+
+Machine code of Triton has two parameters more than its source (`HIDDEN`): addresses of memory for what its own launcher
+offers. The driver reads as many addresses as the machine code has parameters, so these are there, too, and hold 0.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 
 POINTER, INT, LONG, FLOAT, DOUBLE, FLAG = "Q", "i", "q", "f", "d", "b"
 _SIZES = {POINTER: 8, INT: 4, LONG: 8, FLOAT: 4, DOUBLE: 8, FLAG: 1}
+HIDDEN = 2  # parameters behind those of the source, 8 bytes of 0 each
 
 
 class Parameters:
@@ -45,8 +49,9 @@ class Parameters:
         return buffers[2]
 
     def _new(self) -> tuple[Any, Any, int]:
-        memory = ctypes.create_string_buffer(max(self.packed.size, 1))
-        first = ctypes.addressof(memory)
-        pointers = (ctypes.c_void_p * max(len(self.offsets), 1))(*[first + at for at in self.offsets])
+        zero = -(-self.packed.size // 8) * 8  # where the hidden ones are, which nobody writes to
+        memory = ctypes.create_string_buffer(zero + 8)
+        first, offsets = ctypes.addressof(memory), (*self.offsets, *[zero] * HIDDEN)
+        pointers = (ctypes.c_void_p * len(offsets))(*[first + at for at in offsets])
         made = self._buffers[threading.get_ident()] = memory, pointers, ctypes.addressof(pointers)
         return made
