@@ -2,7 +2,7 @@
 
 `groups` `subgroups` `device_mesh` which processes there are      `environment` `installed`   what the launcher said, where MPI is
 `collectives` `messages` `objects`          what is called
-`calls`      agreement and waiting          `memory` `wire`   tensors as engines take them
+`calls` `futures` agreement, waiting         `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
 `nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
 `sharded`    tensors of which each rank has rows                 `fsdp`   modules made of them
@@ -36,6 +36,7 @@ from genesis.distributed.collectives import (
     scatter,
 )
 from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
+from genesis.distributed.grad_bucket import GradBucket
 from genesis.distributed.groups import (
     GroupMember,
     ProcessGroup,
@@ -75,7 +76,7 @@ is_ucc_available = is_xccl_available = is_gloo_available
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 __all__ = [
-    "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "GradBucket", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
     "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather",
     "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",

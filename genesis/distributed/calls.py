@@ -24,6 +24,7 @@ from genesis.base.device import CPU
 from genesis.base.errors import DistributedError
 from genesis.core.graph.site import site_here, site_of
 from genesis.core.graph.switches import TRANSFERS
+from genesis.distributed.futures import Future
 from genesis.distributed.watching import program_line
 
 if TYPE_CHECKING:
@@ -293,6 +294,10 @@ class Work:
         """The tensors that were written to."""
         self.wait()
         return list(self._result)
+
+    def get_future(self) -> Future:
+        """The tensors that were written to, as a `Future`."""
+        return Future(self.is_completed, self.result)
 
     def source_rank(self) -> int:
         """The rank that a message came from."""

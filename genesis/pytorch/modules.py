@@ -39,6 +39,10 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),
     "torch.distributed.algorithms": ("genesis.distributed.algorithms",),
+    "torch.distributed.algorithms.ddp_comm_hooks": ("genesis.distributed.algorithms.ddp_comm_hooks",),
+    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": (
+        "genesis.distributed.algorithms.ddp_comm_hooks.default_hooks",
+    ),
     "torch.distributed.algorithms.join": ("genesis.distributed.algorithms.join",),
     "torch.distributed.nn": ("genesis.distributed.nn.functional",),
     "torch.distributed.device_mesh": ("genesis.distributed.device_mesh",),

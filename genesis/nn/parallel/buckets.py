@@ -9,7 +9,7 @@ after it follow that of rank 0.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -19,7 +19,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.arrays.protocol import device_of
 from genesis.base.device import MEMORIES
-from genesis.base.errors import DistributedError, GraphError, UnsupportedError, message
+from genesis.base.errors import ArgumentError, DistributedError, GraphError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
@@ -99,6 +99,32 @@ class Bucket:
             self.work.advance()
 
 
+class Hooked:
+    """What a hook of a program makes of a bucket: a future of the tensor with the combined gradients."""
+
+    def __init__(self, bucket: Bucket, future: Any) -> None:
+        self.bucket, self.future = bucket, future
+
+    def is_completed(self) -> bool:
+        """Brings it forward."""
+        return bool(self.future.done())
+
+    advance = is_completed
+
+    def wait(self) -> None:
+        """Until it is there, in the bucket's memory."""
+        came = self.future.wait()
+        came = came[0] if isinstance(came, list | tuple) else came
+        there = wrap(self.bucket.memory)
+        if not isinstance(came, Tensor) or came.numel() != there.numel():
+            said = came._spec() if isinstance(came, Tensor) else type(came).__name__
+            text = f"the hook's future gives {said}, expected the {there.numel()} elements of bucket.buffer()"
+            raise ArgumentError(message("register_comm_hook", text))
+        if came._array is not self.bucket.memory:
+            with no_grad():
+                there.copy_(came.reshape(-1))  # type: ignore[attr-defined]
+
+
 class Buckets:
     """What combines the gradients of a model's parameters: their mean over the ranks of a group."""
 
@@ -108,6 +134,7 @@ class Buckets:
         self.names, self.parameters = [name for name, _ in named], [p for _, p in named]
         self.group, self.cap, self.unused = group, cap, unused
         self.in_tree = in_tree and group.size() > 2  # a sum of two has one order
+        self.hook: Callable[[Any], Any] | None = None  # of the program, which combines the gradients of a bucket
         self.expected = False  # whether the next backward combines gradients
         self.ranks = group.size()  # that have gradients: the mean is over them
         self.seen: list[int] | None = []  # the order in which gradients came, in the first backward
@@ -174,7 +201,7 @@ class Buckets:
     def _take(self, number: int, g: Tensor) -> None:
         """Put the share of a gradient into its bucket, which it is a view of from then on."""
         bucket, at = self.where[number]
-        view = bucket.take(at, g._array, 1 / self.ranks)
+        view = bucket.take(at, g._array, 1 / self.ranks if self.hook is None else 1.0)
         if g._array.base is not bucket.memory:
             self.parameters[number].grad = wrap(view)
 
@@ -182,9 +209,19 @@ class Buckets:
         """Begin with the buckets that are full and whose turn it is."""
         while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
             bucket = self.buckets[self.next]
-            bucket.divide(1 / self.ranks)
-            bucket.work = self._sum(bucket.memory)
+            if self.hook is None:
+                bucket.divide(1 / self.ranks)
+                bucket.work = self._sum(bucket.memory)
+            else:
+                bucket.work = Hooked(bucket, self.hook(self._of_program(bucket)))
             self.next += 1
+
+    def _of_program(self, bucket: Bucket) -> Any:
+        """A bucket as hooks of a program get it."""
+        gradients = [wrap(bucket.view(at)) for at in range(len(bucket.numbers))]
+        parameters = [self.parameters[n] for n in bucket.numbers]
+        last = self.next == len(self.buckets) - 1
+        return _processes.GradBucket(wrap(bucket.memory), gradients, parameters, self.next, last)
 
     def _sum(self, memory: Any) -> Any:
         if self.in_tree:
@@ -251,6 +288,9 @@ class Buckets:
         if g is None or getattr(g, "is_sparse", False):
             text = "sparse gradients are not combined"
             raise UnsupportedError(message(_NAME, text, hint="sparse=False in the embedding"))
+        if self.hook is not None and g._node is None:
+            text = "gradients of a trace are nodes, of which the hook of register_comm_hook knows nothing"
+            raise UnsupportedError(message(_NAME, text, hint="no compiled step, or no hook"))
         if g._node is not None:
             text = "gradients with a history (create_graph=True) are not combined"
             raise UnsupportedError(

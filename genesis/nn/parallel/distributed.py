@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from genesis.base.device import device
-from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DistributedError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.base.pytree import tree_map
 from genesis.core.call.refusal import explain_all
@@ -102,16 +103,16 @@ class DistributedDataParallel(Module):
         if shards is not None:
             _check_shards(named)
         self.shards = None if shards is None else Shards(shards, self.process_group)
+        self._cap, self._trained = int(cap * 2**20), named
         if self._together:
             if init_sync:
                 _models.share([*module.parameters(), *module.buffers()], self.process_group)
-            object.__setattr__(
-                self,
-                "_buckets",
-                Buckets(
-                    named, self.process_group, int(cap * 2**20), find_unused_parameters or static_graph, bool(shards)
-                ),
-            )
+            self._begin()
+
+    def _begin(self) -> None:
+        unused = self.find_unused_parameters or self.static_graph
+        buckets = Buckets(self._trained, self.process_group, self._cap, unused, bool(self.shards))
+        object.__setattr__(self, "_buckets", buckets)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives; the backward through it combines gradients, unless this is inside of `no_sync`."""
@@ -156,6 +157,38 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state: object, hook: Callable[[Any, Any], Any]) -> None:
+        """Let a function combine gradients: ``hook(state, bucket)`` returns a future of what takes the place of
+        ``bucket.buffer()``, a `genesis.distributed.GradBucket` with the gradients of this rank, which are no mean yet.
+
+        `genesis.distributed.algorithms.ddp_comm_hooks.default_hooks` has some, whose state is a process group or None.
+        A step with such a backward is not compiled.
+
+        Raises:
+            RuntimeError: there is a hook already
+            NotImplementedError: with logical shards
+
+        >>> import genesis, genesis.distributed as dist
+        >>> from genesis.distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> dist.init_process_group()
+        >>> model = genesis.nn.parallel.DistributedDataParallel(genesis.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        >>> model(genesis.ones(4, 2)).mean().backward()
+        >>> dist.destroy_process_group()
+        """
+        name = "register_comm_hook"
+        if not callable(hook):
+            raise ArgumentError(message(name, f"hook is {type(hook).__name__}, expected a function"))
+        if self.shards is not None:
+            text = "gradients of logical shards are added in one tree"
+            raise UnsupportedError(message(name, text, hint="no shards, or no hook"))
+        if not self._together:  # a world of one combines nothing, but by a hook
+            self._together = True
+            self._begin()
+        if self._buckets.hook is not None:
+            raise DistributedError(message(name, "there is a hook already", hint="one function that does both"))
+        self._buckets.hook = partial(hook, state)
 
     # ---- ranks that have more steps than others
 

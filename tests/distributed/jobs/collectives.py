@@ -215,6 +215,16 @@ def works():
     for i, work in enumerate(pending):
         assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
         equal(work.result()[0], np.full(1000, float(size * i)))
+    calls = []
+    future = dist.all_reduce(genesis.ones(2), async_op=True).get_future()
+    later = future.then(lambda done: done.value()[0] / size).then(lambda done: calls.append(1) or done.value() + 1)
+    assert not calls
+    while not later.done():
+        pass
+    equal(later.wait(), np.full(2, 2.0))
+    future.add_done_callback(lambda done: calls.append(done.wait()[0]))
+    later.value()
+    assert calls[0] == 1 and len(calls) == 2 and calls[1].tolist() == [size, size]
     half = genesis.ones(3, dtype=genesis.float16)
     work = dist.all_reduce(half, async_op=True)
     while not work.is_completed():

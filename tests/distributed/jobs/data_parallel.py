@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import genesis
 import genesis.distributed as dist
 from genesis import nn, optim
 from genesis.data import DataLoader, DistributedSampler, TensorDataset
+from genesis.distributed.algorithms.ddp_comm_hooks import default_hooks
 from genesis.nn.parallel import DistributedDataParallel
 from genesis.profiler import export_ranks, profile
 from genesis.profiler.ranks import COLOURS, spans_of
@@ -209,6 +211,69 @@ def compiled():
         near(plain, model, "compiled")
 
 
+def hooks():
+    """Functions of a program that combine gradients."""
+    plain = network()
+
+    def trained(hook, state=None, steps=3):
+        model = network()
+        parallel = DistributedDataParallel(model, bucket_cap_mb=1e-4)
+        if hook is not None:
+            parallel.register_comm_hook(state, hook)
+        optimizer = optim.SGD(parallel.parameters(), 0.1)
+        for x, y in zip(X[:steps], Y, strict=False):
+            step_of(parallel, optimizer, mine(x), mine(y))
+        return model
+
+    a = optim.SGD(plain.parameters(), 0.1)
+    for x, y in zip(X, Y, strict=True):
+        step_of(plain, a, x, y)
+    seen = []
+
+    def own(state, bucket):
+        assert state == "state" and len(bucket.parameters()) == len(bucket.gradients())
+        assert sum(g.numel() for g in bucket.gradients()) == bucket.buffer().numel()
+        seen.append((bucket.index(), bucket.is_last()))
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        return work.get_future().then(lambda done: [done.value()[0] / size])
+
+    near(plain, trained(default_hooks.allreduce_hook), "all_reduce")
+    near(plain, trained(own, "state"), "own")
+    ends = [at + 1 for at, (_, last) in enumerate(seen) if last]
+    steps = [seen[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+    assert len(steps) == 3 and ends[-1] == len(seen)
+    assert all([index for index, _ in step] == list(range(len(step))) and len(step) > 1 for step in steps)
+    for hook in (default_hooks.fp16_compress_hook, default_hooks.bf16_compress_hook):
+        for p, q in zip(plain.parameters(), trained(hook, dist.group.WORLD).parameters(), strict=True):
+            assert not genesis.equal(p, q) and genesis.allclose(p, q, atol=2e-2)
+    narrow = default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)
+    near(trained(default_hooks.bf16_compress_hook), trained(narrow), "the wrapper")
+
+    parallel = DistributedDataParallel(network())
+    refused(TypeError, "hook is int, expected a function", lambda: parallel.register_comm_hook(None, 3))
+    parallel.register_comm_hook(None, lambda state, bucket: dist.futures.Future(lambda: True, lambda: genesis.ones(1)))
+    refused(RuntimeError, "there is a hook already", lambda: parallel.register_comm_hook(None, own))
+    loss = loss_of(parallel, X[0], Y[0])
+    refused(TypeError, "the hook's future gives f32[1], expected the", loss.backward)
+    model = network()
+    parallel = DistributedDataParallel(model)
+    parallel.register_comm_hook(None, default_hooks.allreduce_hook)
+    step, b = compiled_step(parallel, optim.SGD(parallel.parameters(), 0.1)), optim.SGD(plain.parameters(), 0.1)
+    plain.load_state_dict(model.state_dict())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for x, y in zip(X, Y, strict=True):
+            b.zero_grad()
+            loss_of(plain, x, y).backward()
+            b.step()
+            step(mine(x), mine(y))
+            near(plain, model, "compiled, with a hook")
+    assert "it runs as it is: DistributedDataParallel: gradients of a trace are nodes" in str(said[0].message)
+    sharded = DistributedDataParallel(network(), shards=4) if 4 % size == 0 else None
+    if sharded is not None:
+        refused(NotImplementedError, "added in one tree", lambda: sharded.register_comm_hook(None, own))
+
+
 def samplers():
     data = TensorDataset(genesis.arange(4 * size))
     sampler = DistributedSampler(data)
@@ -245,6 +310,7 @@ checks = [
     precision_and_checkpoints,
     picture_of_a_step,
     compiled,
+    hooks,
     samplers,
     what_is_refused,
 ]
