@@ -169,7 +169,7 @@ PRODUCTS_OF_LSTM = 64 * 32 * 4 * 128 * (2 * 64 + 3 * 128 + 2 * 3 * 128)
 READ_BY_DECODE = 4 * (gpt.LAYERS * (12 * gpt.WIDTH**2 + 2 * gpt.LENGTH * gpt.WIDTH) + gpt.WIDTH * gpt.TOKENS)
 
 CASES = [
-    Case("tiny", "MLP 2-16-16-1, batch 32", tiny, (0.03, 0.03), 100),
+    Case("tiny", "MLP 2-16-16-1, batch 32", tiny, (0.03, 0.03), 500),
     Case("mlp", "MLP 784-256-128-10, batch 64", mlp, (0.45, 0.45), 20),
     Case("gpt", "GPT, 4 layers of width 192, 16 x 128 tokens", transformer, (0.70, 0.60), 1),
     Case("dropout", "the same with dropout of 0.1 behind embeddings, attention and MLPs", dropped, (0.70, 0.60), 1),

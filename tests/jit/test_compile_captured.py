@@ -197,6 +197,35 @@ def test_gradients_of_tensors_that_require_none():
     assert [p.grad.tolist() for p in parameters] == [[0.25] * 3, [0.25] * 2]
 
 
+def test_gradients_that_are_replaced_may_be_anything():
+    """A step that begins with ``zero_grad`` does not ask what was there: histories, subclasses and other strides."""
+
+    class Mine(genesis.Tensor):
+        pass
+
+    w = genesis.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+
+    @genesis.compile
+    def step():
+        w.grad = None
+        (w * w).sum().backward()
+
+    step()
+    for before in (
+        None,
+        w * 3,
+        genesis.ones(2, 2).as_subclass(Mine),
+        genesis.ones(2, 2).t(),
+        genesis.ones(2, 1).expand(2, 2),
+    ):
+        kept = before
+        w.grad = before
+        step()
+        assert w.grad is not kept and type(w.grad) is genesis.Tensor and w.grad.grad_fn is None
+        assert w.grad.tolist() == [[2.0, 4.0], [6.0, 8.0]] and w.grad.is_contiguous()
+    assert "1 graphs, 1 traces" in step.explain()
+
+
 def test_a_gradient_that_a_frozen_tensor_has_or_not():
     frozen = genesis.ones(3)
 

@@ -99,6 +99,26 @@ class Strange:
         return 0
 
 
+def test_attributes_of_classes_are_where_they_were():
+    """The view that a class gives of them is another object each time; the questions are of the dictionary behind it."""
+
+    class Kind:
+        way = staticmethod(abs)
+
+    rows, first = Rows(), Kind.__dict__["way"]
+    assert rows.entry(vars(Kind), "way") and rows.entry(vars(Kind), "other") and rows.entry(vars(object), "__setattr__")
+    assert len(rows.rows) == 3 and rows.entry(vars(object), "__setattr__") and len(rows.rows) == 3
+    same = asked(rows)
+    assert same()
+    Kind.way = staticmethod(min)
+    assert not same()
+    Kind.way = first
+    Kind.other = None
+    assert not same()
+    del Kind.other
+    assert same()
+
+
 def test_what_python_has_to_be_asked_for_is_refused():
     class Property:
         first = property(lambda self: 0)

@@ -74,9 +74,12 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
 
 
 def _gradients(text: Text, graph: Graph) -> list[str]:
-    """The ``.grad`` of each leaf is ``g0``, ``g1``, ...; returns the names of the arrays of those that have a variable."""
-    arrays = []
+    """The ``.grad`` of each leaf that is asked for is ``g0``, ``g1``, ...; returns the names of the arrays of those that have a variable."""
+    arrays, looked_at = [], {w.index for w in graph.program.writes if w.kind == "grad"}
+    looked_at |= {alias.index for _, alias in graph.program.aliases if alias.kind == "grad"}
     for i, (leaf, tensor) in enumerate(zip(graph.program.leaves, _leaf_tensors(graph), strict=True)):
+        if leaf.var is None and leaf.present is None and i not in looked_at:
+            continue  # another takes its place, whatever it is
         text.add(f"g{i} = {text.name(tensor._node)}._grad")
         if leaf.present is not None:
             text.miss_if(f"g{i} is {'' if leaf.present else 'not '}None")

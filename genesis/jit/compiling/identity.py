@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import sys
 from collections.abc import Callable, Sequence
-from types import CellType, MemberDescriptorType
+from types import CellType, MappingProxyType, MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -135,14 +136,17 @@ class Rows:
 
     def entry(self, holder: Any, key: Any) -> bool:
         """What a dictionary has for a key, or that it has nothing."""
+        holder = _behind(holder)
         plain = isinstance(holder, dict) and type(holder).__getitem__ is dict.__getitem__
         if not plain or type(key).__hash__ not in (str.__hash__, int.__hash__, object.__hash__):
             return False
+        self.kept += [holder, key]
         self.rows[ENTRY, id(holder), id(key), id(holder[key]) if key in holder else 0] = None
         return True
 
     def entries(self, holder: Any, keys: Sequence[Any]) -> bool:
         """What a dictionary has for most of its keys; it is gone through, in the time of a fifth of so many look-ups."""
+        holder = _behind(holder)
         plain = isinstance(holder, dict) and type(holder).__getitem__ is dict.__getitem__
         if not plain or 5 * len(keys) < len(holder) or not all([key in holder for key in keys]):
             return False
@@ -166,6 +170,11 @@ class Rows:
         """The argument of `unchanged`, an array."""
         words = [word for row in self.rows for word in row]
         return np.array([_addresses().ctypes.data, *words, 0, 0, 0, 0], np.uint64)
+
+
+def _behind(holder: Any) -> Any:
+    """The dictionary that a view of a class's attributes shows: the view is another object each time it is asked for."""
+    return gc.get_referents(holder)[0] if type(holder) is MappingProxyType else holder
 
 
 @functools.cache
