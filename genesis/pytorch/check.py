@@ -19,7 +19,7 @@ from genesis.pytorch.names import house, is_module, names
 from genesis.pytorch.reasons import DIFFERENT, why_absent
 from genesis.pytorch.stand_ins.common import Absent
 
-WORKS, DIFFERS, ABSENT = "works", "differs", "absent"
+WORKS, DIFFERS, ABSENT, UNREAD = "works", "differs", "absent", "unread"
 # methods of tensors that other objects have under the same name, so that a use of one says nothing
 _COMMON = frozenset(
     [
@@ -187,13 +187,14 @@ class _Reader(ast.NodeVisitor):
 
 
 def check(paths: Iterable[str]) -> list[Use]:
-    """The names of PyTorch that programs use, those that are absent first.
+    """The names of PyTorch that programs use, files that could not be read and names that are absent first.
 
     Args:
-        paths: files, or folders of which all Python files are read
+        paths: files, or folders of which all Python files are read; one in a folder that is no Python of today, as many
+            older programs are, has a line of its own, and the others are read
 
     Raises:
-        OSError, SyntaxError: a file that cannot be read, or is no Python
+        OSError, SyntaxError: a file of ``paths`` that cannot be read, or is no Python
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -205,9 +206,16 @@ def check(paths: Iterable[str]) -> list[Use]:
     seen: dict[str, _Name] = {}
     methods: dict[str, _Name] = {}
     misled: list[str] = []
-    for file in _files(paths):
+    unread: list[Use] = []
+    for file, named in _files(paths):
         reader = _Reader(str(file))
-        reader.visit(ast.parse(file.read_bytes(), str(file)))
+        try:
+            reader.visit(ast.parse(file.read_bytes(), str(file)))
+        except SyntaxError as error:
+            if named:
+                raise
+            unread.append(Use(str(file), UNREAD, error.msg, (f"{file}:{error.lineno}",)))
+            continue
         if reader.genesis_is_torch:
             misled += reader.misled
         for mine, theirs in ((seen, reader.names), (methods, reader.methods)):
@@ -223,17 +231,18 @@ def check(paths: Iterable[str]) -> list[Use]:
     if misled:
         uses.append(Use("import torch", ABSENT, _MISLED, tuple(misled)))
     order = {ABSENT: 0, DIFFERS: 1, WORKS: 2}
-    return sorted(uses, key=lambda use: (order[use.state], use.name))
+    return unread + sorted(uses, key=lambda use: (order[use.state], use.name))
 
 
-def _files(paths: Iterable[str]) -> Iterator[Path]:
+def _files(paths: Iterable[str]) -> Iterator[tuple[Path, bool]]:
+    """The files to read, and whether they were named, not found in a folder."""
     for path in map(Path, paths):
         if not path.is_dir():
-            yield path
+            yield path, True
             continue
         for folder, inside, files in os.walk(path):
             inside[:] = sorted(name for name in inside if not name.startswith((".", "__pycache__")))
-            yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
+            yield from ((Path(folder, name), False) for name in sorted(files) if name.endswith(".py"))
 
 
 def _judged(name: str, each: _Name) -> Use:
@@ -283,18 +292,22 @@ def _parameters(value: Any) -> frozenset[str] | None:
 
 
 def report(paths: Iterable[str], as_json: bool = False, every: bool = False) -> tuple[str, int]:
-    """The table of `check`, of ``every`` name or of those that do not just work, and the exit status: 1 if a name is absent."""
+    """The table of `check`, of ``every`` name or of those that do not just work, and the exit status.
+
+    That is 1 if a name is absent, or a file was not read.
+    """
     uses = check(paths)
-    status = int(any(use.state == ABSENT for use in uses))
+    status = int(any(use.state in (ABSENT, UNREAD) for use in uses))
     if as_json:
         return json.dumps([asdict(use) for use in uses], indent=1), status
-    count = {state: sum(use.state == state for use in uses) for state in (WORKS, DIFFERS, ABSENT)}
+    count = {state: sum(use.state == state for use in uses) for state in (WORKS, DIFFERS, ABSENT, UNREAD)}
     told = [use for use in uses if every or use.state != WORKS]
     width = max((len(use.name) for use in told), default=0)
     lines = [f"{use.state:8}{use.name:{width}}  {use.note}".rstrip() + f"\n{'':8}{_shown(use.places)}" for use in told]
-    lines.append(
-        f"{len(uses)} names of PyTorch: {count[WORKS]} work, {count[DIFFERS]} differ, {count[ABSENT]} are absent"
-    )
+    names = len(uses) - count[UNREAD]
+    lines.append(f"{names} names of PyTorch: {count[WORKS]} work, {count[DIFFERS]} differ, {count[ABSENT]} are absent")
+    if count[UNREAD]:
+        lines.append(f"{count[UNREAD]} files are no Python of this version and were not read")
     return "\n".join(lines), status
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import genesis
-from genesis.pytorch.check import ABSENT, DIFFERS, WORKS, check, report, state_of
+from genesis.pytorch.check import ABSENT, DIFFERS, UNREAD, WORKS, check, report, state_of
 from genesis.pytorch.reasons import DIFFERENT, INSTEAD
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +113,17 @@ def test_the_report_and_its_status(tmp_path):
     assert status == 1 and "absent  torch.masked.masked_tensor  masked tensors are left out" in text
     told, status = report([str(bad)], as_json=True)
     assert status == 1 and json.loads(told)[0]["name"] == "torch.masked.masked_tensor"
+
+
+def test_files_of_a_folder_that_are_no_python_of_today_are_named_and_the_others_read(tmp_path):
+    (tmp_path / "a.py").write_text("import torch\ntorch.relu(x)\n")
+    (tmp_path / "old.py").write_text("import torch\nprint torch.ones(2)\n")
+    text, status = report([str(tmp_path)])
+    assert status == 1 and f"{tmp_path}/old.py:2" in text and "Missing parentheses" in text
+    assert "2 names of PyTorch: 2 work" in text and text.endswith(
+        "1 files are no Python of this version and were not read"
+    )
+    assert [use.state for use in check([str(tmp_path)])] == [UNREAD, WORKS, WORKS]
 
 
 def test_the_command(tmp_path):
