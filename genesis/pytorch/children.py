@@ -16,7 +16,7 @@ from genesis.nn import allow_loss_broadcast
 from genesis.pytorch.finder import as_torch
 
 
-def in_place_of_pytorch() -> None:
+def as_torch_everywhere() -> None:
     """Genesis in PyTorch's place, in this process and in those that it starts."""
     as_torch()
     print_as_torch()
@@ -37,4 +37,4 @@ class _InPlaceOfPyTorch:
     """Does it where it is unpickled."""
 
     def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
-        return in_place_of_pytorch, ()
+        return as_torch_everywhere, ()

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType
 
 from genesis.base.text import visible
-from genesis.pytorch.children import in_place_of_pytorch
+from genesis.pytorch.children import as_torch_everywhere
 
 
 def run(script: str, arguments: Sequence[str] = (), torch: bool = False) -> int:
@@ -35,7 +35,7 @@ def run(script: str, arguments: Sequence[str] = (), torch: bool = False) -> int:
     sys.argv = [script, *arguments]
     sys.path[0:1] = [str(path.resolve().parent)]
     if torch:
-        in_place_of_pytorch()
+        as_torch_everywhere()
     return _executed(code, str(path))
 
 
