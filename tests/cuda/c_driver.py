@@ -7,6 +7,7 @@ is tested. It replaces the driver of a process for good:
 Kernels are known by their machine code; what runs is what the emulated device runs for them.
 """
 
+import atexit
 import ctypes as c
 import struct
 import sys
@@ -308,19 +309,12 @@ class CDriver:
         self.emulated.executable_destroy(executable)
 
 
-def main():
-    import atexit
-    import runpy
-
+if __name__ == "__main__":
+    np.seterr(all="ignore")
     small = sys.argv[1] == "--small"
     script, *arguments = sys.argv[1 + small :]
     driver = CDriver(tempfile.mkdtemp(), small=small)
     atexit.register(lambda: print(f"{driver.launches} launches by C, wrong in it: {driver.wrong}", flush=True))
     sys.argv = [script, *arguments]
-    sys.path[:0] = [str(Path(script).resolve().parent), "scripts/gpu"]
-    runpy.run_path(script, run_name="__main__")
-
-
-if __name__ == "__main__":
-    np.seterr(all="ignore")
-    main()
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    exec(compile(Path(script).read_text(), script, "exec"), {"__name__": "__main__", "__file__": script})

@@ -33,4 +33,9 @@ int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned
     *function = find(name);
     return *function ? 0 : 500; /* CUDA_ERROR_NOT_FOUND */
 }
+
+int cuDriverGetVersion(int *out) /* which some look up in the file */
+{
+    return ((int (*)(int *))find("cuDriverGetVersion"))(out);
+}
 #endif

@@ -8,10 +8,17 @@ from pathlib import Path
 KEPT = []  # what C calls must not be collected
 
 
-def library(soname, folder, *options):
-    """A library of C under this name, which is found by whoever loads that name; gives how to say what its functions are."""
-    file = Path(folder) / soname
-    source = Path(__file__).with_name("c_library.c")
+def library(soname, folder, names=()):
+    """A library of C under this name, which is found by whoever loads that name; gives how to say what its functions are.
+
+    Args:
+        names: functions that are looked up in the file
+    """
+    file, source = Path(folder) / soname, Path(__file__).with_name("c_library.c")
+    listed, options = file.with_suffix(".h"), []
+    if names:
+        listed.write_text("\n".join([f"FORWARD({name})" for name in names]) + "\n")
+        options = [f'-DFORWARDED="{listed}"']
     subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", *options, "-o", file, source], check=True)
     made = c.CDLL(str(file), mode=c.RTLD_GLOBAL)
 

@@ -71,6 +71,42 @@ def test_programs_run_through_the_bindings(tmp_path):
     ]
 
 
+LIBRARIES = """
+import sys, tempfile
+import c_libraries
+import genesis
+from genesis.cuda.libraries import loading
+from genesis.cuda.libraries import nccl as between
+from genesis.nn import functional as F
+
+driver = sys.modules["__main__"].driver
+lt, nccl = (make(driver.emulated, tempfile.mkdtemp()) for make in (c_libraries.cublaslt, c_libraries.nccl))
+genesis.manual_seed(0)
+for dtype, tolerance in ((genesis.bfloat16, 6e-2), (genesis.float16, 1e-2), (genesis.float32, 1e-5), (genesis.float64, 1e-12)):
+    x, w, b = (genesis.randn(*shape, dtype=dtype) for shape in ((24, 40), (16, 40), (16,)))
+    y, wanted = F.linear(*[t.to("cuda") for t in (x, w, b)]), F.linear(x.double(), w.double(), b.double())
+    assert (y.cpu().double() - wanted).abs().max().item() < tolerance
+    z = genesis.stack([x, x]).to("cuda") @ genesis.stack([w.t(), w.t()]).to("cuda")
+    assert (z[1].cpu().double() - x.double() @ w.t().double()).abs().max().item() < tolerance
+assert loading.why_none("cublaslt") == loading.why_none("nccl") == "" and len(lt.products) == 8
+a, out = genesis.ones(64, device="cuda"), genesis.zeros(64, device="cuda")
+world = between.communicator(a._array, 0, 1, lambda content: content)
+world.all_reduce(a._array, "sum").join()
+world.all_gather(out._array, a._array).join()
+world.reduce_scatter(out._array, a._array, "sum").join()
+world.reduce(a._array, "max", 0).join()
+world.broadcast(a._array, 0).join()
+assert out.sum().item() == 64 and len(nccl.done) == 5
+world.close()
+"""
+
+
+@pytest.mark.skipif(not (find_spec("nvmath") and find_spec("nccl")), reason="nvmath-python or nccl4py is not installed")
+def test_packages_of_libraries_hand_over_what_they_are_given(tmp_path):
+    (tmp_path / "libraries.py").write_text(LIBRARIES)
+    run(tmp_path / "libraries.py")
+
+
 @pytest.mark.slow
 def test_the_first_run_on_a_gpu(tmp_path):
     """What `scripts/gpu/run smoke` does on a GPU: no more and no less than that machine code is run by Python."""
