@@ -105,6 +105,16 @@ def test_blocks_at_random_are_as_in_the_model(memory, seed):
     assert memory.statistics.gauges["reserved_bytes"].current == 0 and memory.snapshot() == []
 
 
+def test_memory_is_not_taken_from_work_that_is_still_to_be_done(memory, emulated):
+    """What is given back may be used by what its stream was told before, until that is done: the driver does not wait."""
+    block = memory.take(8 << 20)
+    write(block)
+    memory.give_back(block)
+    memory.collect()
+    assert memory.release() >= 8 << 20
+    emulated.synchronize()  # no illegal address
+
+
 def test_the_driver_is_not_asked_again(memory, emulated):
     for _ in range(3):
         blocks = [memory.take(n) for n in (100, 5000, 3 << 20)]

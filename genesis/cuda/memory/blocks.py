@@ -99,8 +99,12 @@ class GrowingSegment(Segment):
         return made
 
     def shrink(self, driver: Driver, last: Block) -> int:
-        """Take back the pieces at its end that lie in a free block; returns how many bytes."""
+        """Take back the pieces at its end that lie in a free block; returns how many bytes. Its stream may still be at work
+        in them, for which the driver does not wait.
+        """
         gone = 0
+        if self.pieces and self.pieces[-1][0] <= last.size:
+            driver.stream_synchronize(self.room.stream.handle)
         while self.pieces and self.pieces[-1][0] <= last.size - gone:
             size, handle = self.pieces.pop()
             gone += size

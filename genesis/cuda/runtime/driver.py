@@ -112,7 +112,8 @@ class Driver(ABC):
         """Put memory of a device behind a part of a range; the handle is what `unback` takes."""
 
     @abstractmethod
-    def unback(self, address: int, count: int, handle: int) -> None: ...
+    def unback(self, address: int, count: int, handle: int) -> None:
+        """Waits for nothing: work that may use it has to be done."""
 
     # ---- streams and events
 

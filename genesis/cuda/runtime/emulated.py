@@ -225,7 +225,7 @@ class Emulated(Driver):
 
     def unback(self, address: int, count: int, handle: int) -> None:
         with self._lock:
-            self.synchronize()
+            self._enter("unback", captures=False)
             self.clocks.forgotten(address, count)
             self.spaces.unback(address, count)
 
