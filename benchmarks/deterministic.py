@@ -4,9 +4,10 @@ A network of 784, 1024, 1024 and 10 with SGD and one thread in each rank, in 1, 
 and 2048 rows, step by step and as one compiled step. Blocks of steps of both kinds take turns; times are medians of
 blocks, of the time that passes and of the processor time of the rank.
 
-python benchmarks/deterministic.py [--write]
+python benchmarks/deterministic.py [--differences] [--write]
 
-With --write the table is put in benchmarks/README.md, in place of an older one.
+With --write the table is put in benchmarks/README.md, in place of an older one. With --differences it is another table: by
+how much the gradients of some models are others where a batch is computed in shards.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -88,24 +90,97 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def models() -> dict[str, tuple[Any, Any]]:
+    """Modules that give a loss, and how they are called: by rows that are computed apart, and that are not."""
+    import genesis
+    from genesis import nn
+    from genesis.nn import functional as F
+
+    x, y = genesis.randn(64, 32), genesis.randint(0, 10, (64,))
+    tokens = genesis.randint(0, 50, (64, 16))
+    padded = tokens.masked_fill(genesis.arange(16) >= genesis.randint(2, 17, (64, 1)), -100)
+
+    class Classifier(nn.Module):
+        def __init__(self, *layers):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(32, 64), *layers, nn.ReLU(), nn.Linear(64, 10))
+
+        def forward(self, x, y):
+            return F.cross_entropy(self.layers(x), y)
+
+    class Language(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Embedding(50, 32), nn.Linear(32, 50))
+
+        def forward(self, tokens, labels):
+            return F.cross_entropy(self.layers(tokens).flatten(0, 1), labels.flatten())
+
+    class Pairs(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 16))
+
+        def forward(self, x, noise):
+            a, b = (F.normalize(self.layers(each), dim=1) for each in (x, x + noise))
+            return F.cross_entropy(a @ b.T / 0.1, genesis.arange(len(x)))
+
+    return {
+        "a classifier of linear layers": (Classifier(), (x, y)),
+        "the same with batch norm": (Classifier(nn.BatchNorm1d(64)), (x, y)),
+        "a language model, sentences of different lengths, which gives the mean loss of all words": (Language(), (tokens, padded)),
+        "pairs of a batch told apart from its other rows": (Pairs(), (x, genesis.randn(64, 32) * 0.1)),
+    }  # fmt: skip
+
+
+def differences() -> str:
+    """By how much gradients are others in four shards than in one piece, in a world of one."""
+    import genesis
+    import genesis.distributed as dist
+    from genesis.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group()
+    genesis.manual_seed(0)
+    lines = ["| model, 64 rows | difference of its gradient |", "| --- | ---: |"]
+    for name, (model, inputs) in models().items():
+        grads = []
+        for shards in KINDS:
+            model.zero_grad()
+            DistributedDataParallel(model, shards=shards)(*inputs).backward()
+            grads.append(genesis.cat([p.grad.double().flatten() for p in model.parameters()]))
+        plain, divided = grads
+        lines.append(f"| {name} | {((divided - plain).norm() / plain.norm()).item():.1e} |")
+    dist.destroy_process_group()
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Measure, and print or write the table."""
+    """Measure, and print or write a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+    parser.add_argument("--differences", action="store_true")
+    options = parser.parse_args()
     busy = beside()
-    text = table()
-    if write:
+    if options.differences:
+        title, text = "What shards compute where nobody asked for them", differences()
+        head = (
+            "`python benchmarks/deterministic.py --differences --write`: gradients of `DistributedDataParallel` with `shards=4` "
+            "in a world of one; how far they are from those of the batch in one piece, which are PyTorch's, relative to these."
+        )
+        print(text)
+    else:
+        title, text = "The same bits on any number of ranks", table()
         head = (
             "`python benchmarks/deterministic.py --write`: a step of `DistributedDataParallel` with `shards=4` against the plain "
             f"one, a `Sequential` of {', '.join(map(str, WIDTHS))} with SGD, rows of all ranks together, one thread in each "
             f"rank; {busy}; medians of blocks that take turns."
         )
-        write_section("The same bits on any number of ranks", head + "\n\n" + text)
+    if options.write:
+        write_section(title, head + "\n\n" + text)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
+    if len(sys.argv) > 2 and sys.argv[1].isdigit():
         rank(int(sys.argv[1]), sys.argv[2] == "compiled")
     else:
         main()
