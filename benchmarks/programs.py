@@ -3,8 +3,9 @@
     python benchmarks/programs.py CHECKOUTS [--only TEXT] [--steps 20] [--write]
 
 CHECKOUTS is a folder with one folder for each repository that programs.toml names, called owner+name. Each program runs in a copy, first with
-PyTorch, then by `genesis run --torch`, from the same weights and with the same random numbers (see recorder.py), for some steps. Packages that
-exist for PyTorch only come from benchmarks/standins. What PyTorch does not run here is left out and said. --write puts the rows into programs.md.
+PyTorch, then by `genesis run --torch`, from the same weights and with the same random numbers (see recorder.py), for some steps; of a notebook
+(.ipynb) the cells of code. Packages that exist for PyTorch only come from benchmarks/standins. What PyTorch does not run here is left out and
+said. --write puts the rows into programs.md.
 """
 
 from __future__ import annotations
@@ -93,15 +94,28 @@ def programs(text: str) -> Iterator[Program]:
                 yield Program(repository, path, arguments, entry.get("in", str(Path(path).parent)))
 
 
+def script_of(file: Path) -> Path:
+    """The program itself; of a notebook its cells of code as a script beside it, without the lines for the notebook."""
+    if file.suffix != ".ipynb":
+        return file
+    cells = json.loads(file.read_text())["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for text in texts for line in text.splitlines()]
+    script = file.with_suffix(".py")
+    script.write_text("\n".join(lines) + "\n")
+    return script
+
+
 def run(
     program: Program, checkout: Path, weights: Path, options: argparse.Namespace, genesis: bool, disturbed: bool = False
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as top:
         copy, output = Path(top) / "copy", Path(top) / "losses.json"
         shutil.copytree(checkout, copy)
+        file = script_of(copy / program.path)
         start = [sys.executable, "-W", "ignore"]
         start += ["-m", "genesis", "run", str(RECORDER), "--torch"] if genesis else [str(RECORDER)]
-        script = [str(output), str(weights), str(options.steps), str(copy / program.path), *program.arguments]
+        script = [str(output), str(weights), str(options.steps), str(file), *program.arguments]
         path = os.pathsep.join(
             [str(HERE / "standins"), str(HERE.parent), str(copy), str(copy / "src"), os.environ.get("PYTHONPATH", "")]
         )
