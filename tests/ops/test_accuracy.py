@@ -285,3 +285,13 @@ def test_incomplete_gamma_functions_of_huge_parameters():
     for t, expected in ((-1.0, 0.15865525393145705), (0.0, 0.5), (1.0, 0.8413447460685429)):
         found = genesis.special.gammainc(genesis.tensor(a), genesis.tensor(a + t * np.sqrt(a))).numpy()
         np.testing.assert_allclose(found, expected, atol=0.5 / np.sqrt(a[0]))
+
+
+@pytest.mark.parametrize("n", [5, 33, 70_000])
+def test_the_slope_of_tanh_where_it_is_flat(n):
+    """Of 1 - y^2 few digits are left where y is nearly 1, unless the square is not rounded."""
+    x = genesis.linspace(3.0, 8.0, n, requires_grad=True)
+    y = x.tanh()
+    y.backward(genesis.ones(n))
+    exact = 1 - y.detach().numpy().astype(np.float64) ** 2
+    assert (np.abs(x.grad.numpy() - exact) <= 3e-7 * exact).all()

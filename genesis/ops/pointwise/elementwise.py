@@ -164,7 +164,8 @@ sinh = unary("sinh", np.sinh, "Hyperbolic sine.", "[0., 1.] -> [0.0000, 1.1752]"
     vjp=lambda g, input: g * cosh(input), result="float", autocast="float32")  # fmt: skip
 cosh = unary("cosh", np.cosh, "Hyperbolic cosine.", "[0., 1.] -> [1.0000, 1.5431]",
     vjp=lambda g, input: g * sinh(input), result="float", autocast="float32")  # fmt: skip
-tanh_gradient = binary("tanh_gradient", lambda x, y: x * (1 - y * y), "$x (1 - y^2)$; the gradient of `tanh`, whose value is y.",
+# (1 - y) (1 + y): where y is near 1, 1 - y * y loses the digits that the product rounds off, up to all of them
+tanh_gradient = binary("tanh_gradient", lambda x, y: x * ((1 - y) * (1 + y)), "$x (1 - y^2)$; the gradient of `tanh`, whose value is y.",
     "[1., 1.], [0., 1.] -> [1., 0.]", vjp=(lambda g, other: tanh_gradient(g, other), lambda g, input, other: g * input * (-2 * other)),
     torch_name="", inplace=False, path="ops.pointwise.elementwise.tanh_gradient")  # fmt: skip
 tanh = unary("tanh", np.tanh, "Hyperbolic tangent.", "[0., 1.] -> [0.0000, 0.7616]",
