@@ -15,7 +15,8 @@ from genesis.ops.creation.outside import as_tensor
 from genesis.ops.pointwise.choice import where
 from genesis.ops.reductions.along import pick
 from genesis.ops.reductions.search import searchsorted
-from genesis.ops.reductions.sort import between, median, median_result, quantile, sort
+from genesis.ops.reductions.ranks import between, median, median_result, quantile
+from genesis.ops.reductions.sort import sort
 from genesis.ops.shapes.join import stack
 
 _NAN = float("nan")
