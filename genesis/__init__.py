@@ -81,6 +81,7 @@ from genesis.base.dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.base.imports import watch as _watch
 from genesis.base.layouts import (
     channels_last,
@@ -170,7 +171,7 @@ if TYPE_CHECKING:  # editors and type checkers know all there is, and that there
 else:
 
     def __getattr__(name: str) -> Any:
-        """Sub-packages are imported when they are first used."""
+        """Sub-packages are imported when they are first used, and what stands for names of PyTorch."""
         if name in _LAZY:
             return importlib.import_module(_LAZY[name])
         if name in _LAZY_NAMES:
@@ -178,7 +179,7 @@ else:
             if name in __all__:
                 globals()[name] = value
             return value
-        raise AttributeError(f"module 'genesis' has no attribute {name!r}")
+        return _of_pytorch("genesis", name)
 
 
 def __dir__() -> list[str]:

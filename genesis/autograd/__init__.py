@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.autograd import forward_ad, graph
 from genesis.autograd.gradients import backward, grad
+from genesis.base.imports import of_pytorch
 from genesis.core.functions.context import Context, FunctionCtx
 from genesis.core.functions.function import Function
 from genesis.core.functions.second_order import once_differentiable
@@ -81,7 +82,7 @@ def __getattr__(name: str) -> Any:
         return value
     if name in ("checking", "forms", "functional", "inspection"):
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return of_pytorch(__name__, name)
 
 
 def __dir__() -> list[str]:

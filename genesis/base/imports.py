@@ -1,8 +1,12 @@
-"""``import genesis as torch`` and then ``from torch.nn import Linear``: an error that says what works instead."""
+"""``import genesis as torch``: names that only PyTorch has are found as in ``genesis run --torch``, and ``from torch.nn import
+Linear`` is an error that says what works instead.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -26,6 +30,25 @@ def _calls_genesis_torch(frame: FrameType | None) -> bool:
         frame = frame.f_back
     named = None if frame is None else frame.f_locals.get("torch", frame.f_globals.get("torch"))
     return named is not None and named is sys.modules.get("genesis")
+
+
+class _Looking(threading.local):
+    now = False  # whether a name of PyTorch is being looked for: packages then have what is theirs
+
+
+looking = _Looking()
+
+
+def of_pytorch(package: str, name: str) -> Any:
+    """What stands for a name of PyTorch that a package of ours does not have itself.
+
+    Raises:
+        AttributeError: PyTorch has no such name, or it is not there: then the message says why, and what to write instead
+    """
+    module = package.replace("genesis", "torch", 1)
+    if not (looking.now or name.startswith("_")) and import_module("genesis.pytorch.names").exists(module, name):
+        return import_module("genesis.pytorch.modules").find(module, name)
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 def watch() -> None:

@@ -15,6 +15,7 @@ and what programs call: `facts`, `queues`, `usage`, `seeds`, `graphs`, `pools`, 
 
 from genesis.arrays.memory import register as _register
 from genesis.base.device import MEMORIES as _MEMORIES
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.cuda import dlpack as _dlpack
 from genesis.cuda import facts, graphs, nvtx, pools, queues, seeds, usage
 from genesis.cuda.arrays import MEMORY
@@ -68,7 +69,7 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return import_module("genesis.amp")
-    raise AttributeError(f"module 'genesis.cuda' has no attribute {name!r}")
+    return _of_pytorch(__name__, name)
 
 
 __all__ = [

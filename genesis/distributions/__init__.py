@@ -9,6 +9,9 @@
 
 from __future__ import annotations
 
+from functools import partial as _partial
+
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.distributions import constraints, transforms
 from genesis.distributions.choices import *
 from genesis.distributions.combined import *
@@ -23,3 +26,5 @@ from genesis.distributions.real_line import *
 from genesis.distributions.relaxed import *
 from genesis.distributions.transformed import *
 from genesis.distributions.transforms import *
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has

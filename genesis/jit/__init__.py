@@ -23,6 +23,9 @@ runs a graph as one call.)
 
 from __future__ import annotations
 
+from functools import partial as _partial
+
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.core.graph.tracing import advance, host, keep
 from genesis.jit.arguments import Stream, Var
 from genesis.jit.binding import Binding, Graph
@@ -39,6 +42,8 @@ from genesis.jit.saved import load, save
 from genesis.jit.tracer import trace
 
 Node = Call  # what it was called before
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "Binding",

@@ -9,6 +9,9 @@
 
 from __future__ import annotations
 
+from functools import partial as _partial
+
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.nn import attention, functional, init, parallel, utils
 from genesis.nn.activation import *  # noqa: F403
 from genesis.nn.activation import __all__ as _activations
@@ -59,6 +62,8 @@ from genesis.nn.transformer import (
 from genesis.nn.upsampling import *  # noqa: F403
 from genesis.nn.upsampling import __all__ as _upsampling
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "AdaptiveLogSoftmaxWithLoss",

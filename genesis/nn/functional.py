@@ -5,9 +5,11 @@ They are the ops of `genesis.ops`, under PyTorch's names.
 
 from __future__ import annotations
 
+from functools import partial as _partial
 from typing import TYPE_CHECKING
 
 from genesis import ops
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.learning import activation
@@ -37,5 +39,7 @@ def _relu_or_inplace(input: Tensor, inplace: bool) -> Tensor:
 
 _relu_or_inplace = explained(_relu_or_inplace, "relu")
 
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = ["bilinear", "dropout", "linear", "relu", "tanh", *sorted(ops.FUNCTIONAL)]

@@ -7,6 +7,9 @@
 
 from __future__ import annotations
 
+from functools import partial as _partial
+
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.optim import lr_scheduler, swa_utils
 from genesis.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from genesis.optim.lbfgs import LBFGS
@@ -15,6 +18,8 @@ from genesis.optim.optimizer import Optimizer
 from genesis.optim.rmsprop import Adadelta, Adagrad, RMSprop
 from genesis.optim.sgd import ASGD, SGD, Rprop
 from genesis.optim.sparse import SparseAdam
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "ASGD",

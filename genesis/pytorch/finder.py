@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import importlib
 import importlib.util
 import sys
@@ -114,6 +115,18 @@ class _Finder(MetaPathFinder, Loader):
 
 
 _finder = _Finder()
+
+
+def module(dotted: str) -> ModuleType:
+    """A module of PyTorch; where ``import torch`` does not give Genesis, one that no import finds."""
+    return importlib.import_module(dotted) if _finder in sys.meta_path else _aside(dotted)
+
+
+@functools.cache
+def _aside(dotted: str) -> ModuleType:
+    made = _finder.create_module(ModuleSpec(dotted, _finder))
+    _finder.exec_module(made)
+    return made
 
 
 def as_torch() -> ModuleType:

@@ -14,6 +14,7 @@ from typing import Any
 import genesis
 from genesis.base.dtypes import whole
 from genesis.base.errors import MissingName, UnsupportedError, message
+from genesis.base.imports import looking
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import house, is_module, names
 from genesis.pytorch.reasons import why_absent
@@ -116,6 +117,14 @@ def find(module: str, name: str) -> Any:
     Raises:
         AttributeError: it is not there; the message says why, and what to write instead
     """
+    before, looking.now = looking.now, True
+    try:
+        return _find(module, name)
+    finally:
+        looking.now = before
+
+
+def _find(module: str, name: str) -> Any:
     value = _of_a_gpu(name) if module in _GPU_MODULES else _NOTHING
     value = _own(module).get(name, _NOTHING) if value is _NOTHING else value
     if value is not _NOTHING:
@@ -123,7 +132,7 @@ def find(module: str, name: str) -> Any:
     if module == "torch.Tensor":
         return getattr(Tensor, name)
     if module == "torch" == name:
-        return importlib.import_module("torch")  # as libraries write by mistake, torch.torch.Tensor
+        return _module("torch")  # as libraries write by mistake, torch.torch.Tensor
     if module == "torch.ops" and (declared := operations.declared(name)) is not None:
         return declared
     if not name.startswith("_") and name in names().get(
@@ -136,13 +145,17 @@ def find(module: str, name: str) -> Any:
         if module == "torch" and callable(method := getattr(Tensor, name, None)):
             return method  # torch.abs_(x) is x.abs_()
     if is_module(f"{module}.{name}"):
-        return importlib.import_module(f"{module}.{name}")
+        return _module(f"{module}.{name}")
     if name in names().get(module, ()) and name in names().get(house(module), ()):
         return find(house(module), name)  # as torch.autograd.variable.Variable
     if module.startswith(_IMPORTED) and name in names().get(module, ()):
         return absent(f"{module}.{name}", why_absent(f"{module}.{name}"))
     dotted = f"{module}.{name}"
     raise MissingName(f"{dotted} is not in Genesis: {why_absent(dotted)}")
+
+
+def _module(dotted: str) -> ModuleType:
+    return importlib.import_module("genesis.pytorch.finder").module(dotted)  # type: ignore[no-any-return]
 
 
 _GPU_MODULES = ("torch.cuda", "torch.cuda.memory", "torch.cuda.random", "torch.cuda.streams", "torch.cuda.graphs")

@@ -7,13 +7,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from genesis.base.imports import of_pytorch
 from genesis.utils import checkpoint, pytree
 
 
 def __getattr__(name: str) -> Any:
     if name in ("data", "tensorboard"):
         return importlib.import_module(f"genesis.utils.{name}")
-    raise AttributeError(f"module 'genesis.utils' has no attribute {name!r}")
+    return of_pytorch(__name__, name)
 
 
 __all__ = ["checkpoint", "data", "pytree", "tensorboard"]

@@ -2,5 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial as _partial
+
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.data import *  # noqa: F403
 from genesis.data import __all__ as __all__
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has

@@ -103,7 +103,6 @@ import torch.distributed.autograd, torch.distributed.rpc as rpc
     assert found["rpc"].is_available() is found["torch"].distributed.autograd.is_available() is False
     for name, words in (
         ("DefaultSavePlanner", "snapshots are written and read in one way"),
-        ("record", "`genesis run -n` says which failed first"),
         ("parallelize_module", r"write fully_shard\(module\)"),
     ):
         with pytest.raises(NotImplementedError, match=words):
@@ -324,3 +323,30 @@ except ModuleNotFoundError as error:
     print(type(error).__name__, error)
 """
     assert without_pytorch(program).stdout == "ModuleNotFoundError No module named 'torch'\n"
+
+
+def test_genesis_has_the_names_of_pytorch_where_no_import_of_torch_is_changed():
+    program = """
+import genesis as torch, sys
+from genesis.pytorch import modules
+assert not [name for name in sys.modules if name.startswith("torch")]
+assert torch.LongTensor([1, 2]).dtype is torch.int64 and torch.FloatTensor(2, 3).shape == (2, 3)
+assert torch.autograd.Variable(torch.ones(2), requires_grad=True).requires_grad
+assert torch.nn.modules.conv.Conv2d is torch.nn.Conv2d and torch.utils.data.dataset.Dataset is torch.utils.data.Dataset
+assert torch.distributions.normal.Normal is torch.distributions.Normal and torch.transpose_copy(torch.ones(1, 2), 0, 1).shape == (2, 1)
+assert torch.version.cuda is None and torch.jit.script(abs) is abs and not torch.backends.mps.is_available()
+torch.backends.cudnn.benchmark = True
+assert torch.backends.cudnn.benchmark and modules.find("torch.backends", "cudnn") is torch.backends.cudnn
+for of, name in ((torch, "no_such_name"), (torch.nn, "no_such_name"), (torch, "_C"), (torch, "quantize_per_tensor")):
+    try:
+        getattr(of, name)
+    except AttributeError as error:
+        print(error)
+assert not [name for name in sys.modules if name.startswith("torch")]
+"""
+    assert without_pytorch(program).stdout.splitlines() == [
+        "module 'genesis' has no attribute 'no_such_name'",
+        "module 'genesis.nn' has no attribute 'no_such_name'",
+        "module 'genesis' has no attribute '_C'",
+        "torch.quantize_per_tensor is not in Genesis: quantization is not built",
+    ]

@@ -6,6 +6,9 @@ that are computed     `prune` weights that are left out     `rnn` sequences of s
 
 from __future__ import annotations
 
+from functools import partial as _partial
+
+from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from genesis.nn.utils.clip import (
     clip_grad_norm,
@@ -23,6 +26,8 @@ from genesis.nn.utils.fusion import (
 from genesis.nn.utils.hooked import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from genesis.nn.utils.skip import skip_init
 from genesis.nn.utils.vectors import parameters_to_vector, vector_to_parameters
+
+__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "clip_grad_norm",

@@ -105,7 +105,7 @@ def _serialization() -> Values:
         "normalize_storage_type": as_it_is, "register_package": nothing, "StorageType": genesis.TypedStorage,
         "validate_cuda_device": refusal("validate_cuda_device", "there is no GPU here"),
         "validate_hpu_device": refusal("validate_hpu_device", "there is no HPU here"),
-        "storage_to_tensor_type": lambda storage: importlib.import_module("torch").tensor([], dtype=storage.dtype).type(),
+        "storage_to_tensor_type": lambda storage: genesis.tensor([], dtype=storage.dtype).type(),
     }  # fmt: skip
 
 

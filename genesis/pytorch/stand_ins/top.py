@@ -153,7 +153,9 @@ def _file_path(*parts: str) -> str:
 
 
 def _device_module(device: Any = None) -> Any:
-    return importlib.import_module(f"torch.{genesis.device('cpu' if device is None else device).type}")
+    return importlib.import_module("genesis.pytorch.finder").module(
+        f"torch.{genesis.device('cpu' if device is None else device).type}"
+    )
 
 
 def _while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
