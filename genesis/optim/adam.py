@@ -15,8 +15,9 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
 from genesis.ops.learning.update import adam_step, add_quotient, add_square, average
 from genesis.ops.pointwise.choice import maximum
-from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.optimizer import Group
 from genesis.optim.options import chosen, number, scalar
+from genesis.optim.stateful import Stateful
 
 
 class Adam(Stateful):

@@ -13,8 +13,9 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import begins
 from genesis.ops.creation.create import zeros_like
 from genesis.ops.learning.update import add_scaled, average
-from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.optimizer import Group
 from genesis.optim.options import check_options, chosen, number
+from genesis.optim.stateful import Stateful
 
 
 def _refuse_complex(name: str, param: Tensor) -> None:

@@ -9,7 +9,6 @@ from copy import deepcopy
 from typing import Any
 
 from genesis.arrays.protocol import Virtual
-from genesis.base.dtypes import float32
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, UnsupportedError, message
 from genesis.core.call.refusal import expect_function
 from genesis.core.graph.hooks import RemovableHandle
@@ -17,18 +16,12 @@ from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, advance, begins, depends, keep, plain_only, tracer, unwatched
-from genesis.ops.creation.convert import imag, real
-from genesis.ops.creation.create import complex as from_parts
-from genesis.ops.creation.create import full, full_like
-from genesis.ops.learning.update import plus
-from genesis.ops.shapes.join import stack
+from genesis.core.graph.tracing import Dependable, depends, keep, plain_only, tracer, unwatched
 from genesis.optim.hooks import added, every, hooked
 from genesis.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
-from genesis.optim.options import Inputs, check_options, floats_of, refuse_both, scalar
+from genesis.optim.options import Inputs, floats_of
 from genesis.optim.state import checked, packed, unpacked
-from genesis.optim.together import update_together
 
 Group = dict[str, Any]
 
@@ -136,35 +129,13 @@ class Optimizer(Dependable):
                     hint='{"params": [...], "lr": ...}',
                 )
             )
-        params = param_group["params"]
-        if isinstance(params, set):
-            raise ArgumentError(message(name, "parameters must be in an order that stays, got a set", hint="a list"))
-        if not isinstance(params, Iterable) or isinstance(params, str | bytes):
-            raise ArgumentError(
-                message(name, f"expected tensors, got {type(params).__name__}", hint="model.parameters()")
-            )
-        given = [params] if isinstance(params, Tensor) else list(params)
+        given = _listed(name, param_group["params"])
         params = [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in given]
         names = [p[0] for p in given if isinstance(p, tuple) and len(p) == 2]
         self._check_names(names, params)
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
-            if not isinstance(p, Tensor):
-                raise ArgumentError(message(name, f"expected tensors, got {type(p).__name__}"))
-            if not p.is_leaf and not p.retains_grad and not self.defaults.get("differentiable"):
-                raise ArgumentValueError(
-                    message(
-                        name,
-                        "can only optimize leaf tensors",
-                        [("parameter", p._spec())],
-                        "optimize what it was made from",
-                    )
-                )
-            if p._sharding is not None and not self.elementwise:
-                text = "looks at parameters as a whole, and this rank has rows of some"
-                raise UnsupportedError(message(name, text, [("rows", p._spec())], "Adam, SGD and others by element"))
-            if id(p) in known:
-                raise ArgumentValueError(message(name, "a parameter is in two groups", [("parameter", p._spec())]))
+            self._check_param(p, known)
         if len({*map(id, params)}) < len(params):
             warnings.warn(f"{name}: a parameter is in a group twice, and takes two steps at a time", stacklevel=3)
         group = {**self.defaults, **param_group, "params": params, **({"param_names": names} if names else {})}
@@ -186,6 +157,20 @@ class Optimizer(Dependable):
                     hint="model.named_parameters() for all groups, or model.parameters() for all",
                 )
             )
+
+    def _check_param(self, p: Any, known: set[int]) -> None:
+        """Refuse what cannot be optimized, or is in another group."""
+        name = type(self).__name__
+        if not isinstance(p, Tensor):
+            raise ArgumentError(message(name, f"expected tensors, got {type(p).__name__}"))
+        if not p.is_leaf and not p.retains_grad and not self.defaults.get("differentiable"):
+            text, hint = "can only optimize leaf tensors", "optimize what it was made from"
+            raise ArgumentValueError(message(name, text, [("parameter", p._spec())], hint))
+        if p._sharding is not None and not self.elementwise:
+            text = "looks at parameters as a whole, and this rank has rows of some"
+            raise UnsupportedError(message(name, text, [("rows", p._spec())], "Adam, SGD and others by element"))
+        if id(p) in known:
+            raise ArgumentValueError(message(name, "a parameter is in two groups", [("parameter", p._spec())]))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget (or zero) the gradients of all parameters."""
@@ -392,103 +377,18 @@ class Optimizer(Dependable):
         return added(self._hooks, "load_state_dict_post", hook, prepend)
 
 
+def _listed(name: str, params: Any) -> list[Any]:
+    """The parameters that a group was given, or pairs of a name and one."""
+    if isinstance(params, set):
+        raise ArgumentError(message(name, "parameters must be in an order that stays, got a set", hint="a list"))
+    if not isinstance(params, Iterable) or isinstance(params, str | bytes):
+        raise ArgumentError(message(name, f"expected tensors, got {type(params).__name__}", hint="model.parameters()"))
+    return [params] if isinstance(params, Tensor) else list(params)
+
+
 def _copy(x: Tensor) -> Tensor:
     return x.clone()  # type: ignore[attr-defined, no-any-return]
 
 
 def _as_it_is(x: Tensor) -> Tensor:
     return x
-
-
-class Stateful(Optimizer):
-    """Base of optimizers that keep a count of steps, and tensors like the parameter: subclasses define `first_state`
-    and `change`.
-
-    The gradient that `change` gets points downhill and includes the weight decay, if that is not decoupled. A complex
-    parameter is changed as two real ones.
-    """
-
-    checked: tuple[str, ...] = ("lr", "eps", "weight_decay", "betas", "momentum")  # options that are not negative
-    single: tuple[str, ...] = ()  # entries of the state that are one number each
-    # the rule of `genesis.kernels.llvm.steps` that does what `change` does, of this class, not of those made of it
-    rule: str | None = None
-
-    def check_group(self, group: Group) -> None:
-        name = type(self).__name__
-        check_options(name, **{k: group[k] for k in self.checked if k in group})
-        refuse_both(name, group)
-
-    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """The numbers that the tensors in the state of a parameter begin with."""
-        return {}
-
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
-        return ("step", *self.first_state(group))
-
-    def state_shape(self, name: str, param: Tensor) -> tuple[int, ...] | None:
-        return param.shape
-
-    def decoupled(self, group: Group) -> bool:
-        """Whether weight decay is no part of the gradient."""
-        return bool(group.get("decoupled_weight_decay"))
-
-    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        """Change one parameter in place, and its state; ``g`` is the gradient to go down along."""
-        raise NotImplementedError(f"{type(self).__name__} defines no change")
-
-    def numbers(self, group: Group, step: int, singles: dict[str, float]) -> dict[str, float]:
-        """What the rule takes besides tensors; the entries of the state that are one number each are changed here."""
-        raise NotImplementedError(f"{type(self).__name__} defines no numbers")
-
-    def _update_group(self, group: Group) -> None:
-        """The steps of all parameters by one call, where there is a rule, nothing is open and all options are numbers."""
-        if not update_together(self, group):
-            super()._update_group(group)
-
-    def begin(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        """Make the state of a parameter."""
-        state["step"] = 0
-        for name, start in self.first_state(group).items():
-            if isinstance(start, Tensor) and group.get("differentiable"):
-                state[name] = (start * 1).reshape(()) if name in self.single else full_like(param, 1) * start
-            elif name in self.single:
-                state[name] = full((), scalar(start), dtype=float32, device=param.device)
-            else:
-                start = scalar(start)
-                state[name] = full_like(param, complex(start, start) if param.is_complex() else start)
-
-    def _prepare(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> Any:
-        """Make or advance the state of a parameter; the gradient to go down along."""
-        if not state:
-            if group.get("differentiable"):
-                self.begin(param, state, group)
-            else:
-                with begins(state):
-                    self.begin(param, state, group.group if isinstance(group, Inputs) else group)
-        advance(state, "step")
-        g = -grad if group.get("maximize") else grad
-        decay = group.get("weight_decay")
-        return plus(g, param, decay) if decay and not self.decoupled(group) else g
-
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        g = self._prepare(param, grad, state, group)
-        if param.is_complex():
-            self._change_pairs(param, g, state, group)
-        else:
-            self.change(param, g, state, group)
-
-    def _change_pairs(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        """`change` for the real and imaginary parts of a complex parameter."""
-        complex_ones = {k: v for k, v in state.items() if isinstance(v, Tensor) and v.is_complex()}
-        there, pairs = _pair(param), {k: _pair(v) for k, v in complex_ones.items()}
-        state.update(pairs)
-        try:
-            self.change(there, _pair(g), state, group)
-        finally:
-            state.update(complex_ones)
-        for x, pair in [(param, there), *((complex_ones[k], pair) for k, pair in pairs.items())]:
-            x.copy_(from_parts(pair[0], pair[1]))  # type: ignore[attr-defined]
-
-
-def _pair(x: Any) -> Any:
-    return stack([real(x), imag(x)])

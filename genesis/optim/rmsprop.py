@@ -10,9 +10,10 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import advance
 from genesis.ops.learning.update import add_quotient, add_scaled, add_square, average
-from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.optimizer import Group
 from genesis.optim.options import chosen, number
 from genesis.optim.rows import refuse_option
+from genesis.optim.stateful import Stateful
 
 
 class RMSprop(Stateful):

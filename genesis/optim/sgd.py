@@ -21,9 +21,10 @@ from genesis.ops.creation.create import full_like, ones_like
 from genesis.ops.learning.update import add_scaled, plus
 from genesis.ops.pointwise.choice import where
 from genesis.optim import together
-from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.optimizer import Group
 from genesis.optim.options import chosen, number
 from genesis.optim.rows import refuse_option, step_down
+from genesis.optim.stateful import Stateful
 
 
 class SGD(Stateful):

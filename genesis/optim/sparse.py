@@ -9,9 +9,10 @@ from genesis.base.errors import ArgumentValueError, UnsupportedError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import advance
-from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.optimizer import Group
 from genesis.optim.options import chosen, number
 from genesis.optim.rows import moved
+from genesis.optim.stateful import Stateful
 
 
 class SparseAdam(Stateful):

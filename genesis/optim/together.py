@@ -20,7 +20,7 @@ from genesis.core.graph.version import INFERENCE, SHARED
 from genesis.kernels.cpu.optim import steps_by_rule, steps_pay
 
 if TYPE_CHECKING:
-    from genesis.optim.optimizer import Stateful
+    from genesis.optim.stateful import Stateful
 
 _PLAIN = (float, int, bool, type(None))
 
