@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -21,13 +20,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from genesis.base.errors import DistributedError
+from genesis.cli import mpiexec
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
+from genesis.cli.mpiexec import Kind
 from genesis.cli.rank import ENDED, FOLDER
-from genesis.distributed import installed
 
-_PREFIX = re.compile(r"\[r(\d+)\] ?")
-_SIGNAL = re.compile(r"\(signal (\d+)\)")
-_PID = re.compile(r"PID (\d+)")
 _GRACE = 5.0  # seconds in which mpiexec, or what it leaves, ends by itself
 _SHOWN = 16  # ranks of which the last screen says what they did
 _PATIENCE = 1.0  # seconds in which mpiexec ends its ranks when it is asked to
@@ -63,21 +60,20 @@ def launch(job: Job) -> int:
     return status
 
 
-def _command(job: Job) -> list[str]:
-    hosts = ["-hosts", job.hosts] if job.hosts else []
+def _command(job: Job) -> tuple[list[str], Kind]:
     torch = ["--torch"] if job.torch else []
-    rank = [sys.executable, "-m", "genesis.cli.rank", *torch, job.script, *job.arguments]
-    return [installed.launcher(), "-prepend-pattern", "[r%r] ", *job.options, *hosts, "-n", str(job.ranks), *rank]
+    start, kind = mpiexec.command(job.ranks, job.hosts, job.options)
+    return [*start, sys.executable, "-m", "genesis.cli.rank", *torch, job.script, *job.arguments], kind
 
 
 def _once(job: Job) -> int:
-    command, folder = _command(job), folder_of_a_job()
+    (command, kind), folder = _command(job), folder_of_a_job()
     try:
         process = subprocess.Popen(
             command, env={**os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-        said = _Lines(job)
+        said = _Lines(job, kind)
         with _terminated_as_interrupted():
             try:
                 lost = said.copy(process, Watch(folder, process))
@@ -120,8 +116,9 @@ class Watch:
 class _Lines:
     """Copies what the ranks print, line by line; what mpiexec itself says is kept."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, kind: Kind) -> None:
         self.others: list[str] = []
+        self._prefix = kind.prefix
         self._logs = None if job.logs is None else Path(job.logs)
         self._files: dict[str, IO[str]] = {}
         if self._logs is not None:
@@ -138,18 +135,18 @@ class _Lines:
             while thread.is_alive() and not lost:  # a join without an end keeps Ctrl-C waiting
                 thread.join(0.2)
                 lost = watch.lost()
-        for file in list(self._files.values()) if not lost else ():
-            file.close()
+        for file in [process.stdout, process.stderr, *self._files.values()] if not lost else ():
+            file.close()  # type: ignore[union-attr]
         return lost
 
     def _stream(self, source: Any, to: Any) -> None:
         for line in source:
-            rank = _PREFIX.match(line)
+            rank = self._prefix.match(line)
             if rank is None or line[rank.end() :].startswith("Abort("):
                 self.others.append(line)
                 continue
             with contextlib.suppress(BrokenPipeError):
-                to.write(line)
+                to.write(f"[r{rank[1]}] {line[rank.end() :]}")
                 to.flush()
             if self._logs is not None:
                 name = f"rank{rank[1]}.log"
@@ -207,7 +204,7 @@ def _screen(folder: str, others: Sequence[str], status: int) -> str:
         [json.loads(path.read_text()) for path in Path(folder).glob("*.json")], key=lambda note: note["time"]
     )
     text = "".join(others)
-    killed, pid = _SIGNAL.search(text), _PID.search(text)
+    killed, pid = mpiexec.SIGNAL.search(text), mpiexec.PID.search(text)
     seen = _seen(folder)
     lines = []
     if killed is not None and status not in (0, 1):

@@ -17,7 +17,7 @@ import pytest
 from ranks import JOBS, needs_mpi
 
 from genesis import cli
-from genesis.cli import launch, leftovers
+from genesis.cli import launch, leftovers, mpiexec
 from genesis.distributed import installed
 
 RUN = [sys.executable, "-m", "genesis", "run"]
@@ -87,6 +87,39 @@ def test_a_rank_that_is_killed_is_named(tmp_path):
 def test_a_job_starts_again(tmp_path):
     done = run("-n", "2", "--max-restarts", "2", SCRIPT, "restart", str(tmp_path / "once"), folder=tmp_path)
     assert done.returncode == 0 and done.stderr.count("genesis run: starts again, 1 of 2") == 1
+
+
+OPEN_MPI = """
+import os, subprocess, sys
+if sys.argv[1:] == ["--version"]:
+    print("mpiexec (Open MPI) 5.0.11")
+    sys.exit()
+at = sys.argv.index("-n")
+assert sys.argv[at - 2 : at] == ["--host", "a,b"] and "--tag-output" in sys.argv
+for rank in range(int(sys.argv[at + 1])):
+    said = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": sys.argv[at + 1]}
+    done = subprocess.run(sys.argv[at + 2 :], env={**os.environ, **said}, capture_output=True, text=True)
+    sys.stdout.write(f"[1,{rank}]<stdout>: {done.stdout}")
+print("prterun noticed that process rank 1 with PID 0 on node here exited on\\nsignal 9 (Killed).", file=sys.stderr)
+sys.exit(137)
+"""
+
+
+def test_the_launcher_of_open_mpi_is_told_in_its_words(tmp_path, monkeypatch, capfd):
+    path, script = tmp_path / "mpiexec", tmp_path / "script.py"
+    path.write_text(f"#!{sys.executable}\n{OPEN_MPI}")
+    path.chmod(0o755)
+    script.write_text("import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n")
+    monkeypatch.setattr(installed, "launcher", lambda: str(path))
+    job = launch.Job(str(script), [], 2, hosts="a,b", logs=str(tmp_path / "logs"))
+    assert launch.launch(job) == 137
+    said = capfd.readouterr()
+    assert said.out == "[r0] rank 0 of 2\n[r1] rank 1 of 2\n"
+    assert (tmp_path / "logs" / "rank1.log").read_text() == "rank 1 of 2\n"
+    assert "genesis run: a rank was killed by SIGKILL" in said.err
+    assert mpiexec.kind(str(path)) is mpiexec.OPEN_MPI and mpiexec.kind("/no/such/mpiexec") is mpiexec.MPICH
+    assert launch.error_of(job._replace(options=("-launcher", "ssh"))) == 2
+    assert "start ranks by the launcher of MPICH, and mpiexec is Open MPI's" in capfd.readouterr().err
 
 
 @needs_mpi

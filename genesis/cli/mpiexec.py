@@ -1,0 +1,61 @@
+"""The ``mpiexec`` of MPICH, and of libraries made of it, and that of Open MPI: how each is told, and what it prints."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from genesis.base.errors import DistributedError, message
+from genesis.distributed import installed
+
+_PATIENCE = 20  # seconds
+
+
+class Kind(NamedTuple):
+    """What one of them understands."""
+
+    options: tuple[str, ...]  # begin each line with the rank; take any user, number of ranks, and processor
+    hosts: str  # the option that names machines
+    prefix: re.Pattern[str]  # the beginning of a line, with the rank
+
+
+MPICH = Kind(("-prepend-pattern", "[r%r] "), "-hosts", re.compile(r"\[r(\d+)\] ?"))
+OPEN_MPI = Kind(
+    ("--tag-output", "--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
+    "--host",
+    re.compile(r"\[[^\],]*,(\d+)\]<std(?:out|err)>: ?"),
+)
+SIGNAL = re.compile(r"\bsignal (\d+)")  # of a rank that was killed, as both say it
+PID = re.compile(r"PID (\d+)")
+
+
+@functools.cache
+def kind(path: str) -> Kind:
+    """Whose launcher it is: it says so itself."""
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_PATIENCE).stdout
+    except (OSError, subprocess.SubprocessError):
+        return MPICH
+    return OPEN_MPI if re.search("Open MPI|OpenRTE|PRRTE", said) else MPICH
+
+
+def command(ranks: int, hosts: str | None, options: Sequence[str]) -> tuple[list[str], Kind]:
+    """How so many ranks are started, and by what.
+
+    Args:
+        options: more for the launcher of MPICH
+
+    Raises:
+        RuntimeError: there is no launcher, or it is another one
+    """
+    path = installed.launcher()
+    understood = kind(path)
+    if options and understood is not MPICH:
+        text = f"Slurm and Ray start ranks by the launcher of MPICH, and {os.path.basename(path)} is Open MPI's"
+        raise DistributedError(message("run", text, hint=installed.HINT))
+    on = [understood.hosts, hosts] if hosts else []
+    return [path, *understood.options, *options, *on, "-n", str(ranks)], understood
