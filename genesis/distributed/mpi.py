@@ -74,10 +74,10 @@ class MPI(Engine):
 
     def reduce(self, x: Host, op: str, root: int) -> Request:
         given = (self._itself, x) if self.rank == root else (x, None)
-        return self._comm.Ireduce(*given, self._ops[op], root)  # type: ignore[no-any-return]
+        return _Holding(self._comm.Ireduce(*given, self._ops[op], root), x)
 
     def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
-        return self._comm.Ireduce_scatter_block(x, out, self._ops[op])  # type: ignore[no-any-return]
+        return _Holding(self._comm.Ireduce_scatter_block(x, out, self._ops[op]), x)
 
     # ---- moved, as bytes
 
@@ -224,6 +224,17 @@ class _Agreed:
     def agreed(self) -> bool:
         first, second = self._numbers.tolist()
         return bool(first == -second)
+
+
+class _Holding:
+    """A combination, and the memory that it reads while it is on its way: mpi4py holds what is moved, not what is
+    combined. (What becomes the result, the one who waits for that has.)
+    """
+
+    __slots__ = ("Test", "_memory")
+
+    def __init__(self, request: Any, memory: Host) -> None:
+        self.Test, self._memory = request.Test, memory
 
 
 class _InPieces:

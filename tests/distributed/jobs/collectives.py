@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 
 import numpy as np
 from together import rank, refused, size
@@ -215,6 +216,13 @@ def works():
     for i, work in enumerate(pending):
         assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
         equal(work.result()[0], np.full(1000, float(size * i)))
+    memory, out = np.ones((size, 1000)), genesis.zeros(1000, dtype=genesis.float64)
+    read = weakref.ref(memory)
+    work = dist.reduce_scatter_tensor(out, genesis.from_numpy(memory).view(-1), async_op=True)
+    del memory
+    assert size == 1 or read() is not None  # MPI reads it until the end
+    work.wait()
+    equal(out, np.full(1000, float(size)))
     calls = []
     future = dist.all_reduce(genesis.ones(2), async_op=True).get_future()
     later = future.then(lambda done: done.value()[0] / size).then(lambda done: calls.append(1) or done.value() + 1)
