@@ -2,7 +2,7 @@
 
 `demo`      the main job, told in four parts      `doctor`   what is installed and what each part adds
 `stages`    three of the parts, `breaking` the fourth   `terminal` `svg` `report`   how results are shown
-`docs`      the pages in a browser        `launch` `rank`   `run` in several ranks
+`docs`      the pages in a browser        `launch` `mpiexec` `rank`   `run` in several ranks
 """
 
 from __future__ import annotations
