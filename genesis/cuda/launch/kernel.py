@@ -10,6 +10,7 @@ has the emulated device run the code by Triton's interpreter instead of the loop
 from __future__ import annotations
 
 import os
+import threading
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,7 @@ from genesis.jit.lowering.loops import CALLED, CHUNK, Affine, For, Nest, Store, 
 
 ALIGNED = 16  # bytes
 SHARED = 48 << 10  # bytes of shared memory that a kernel has without asking
+_lock = threading.RLock()
 
 
 class Launched(ABC):
@@ -73,6 +75,10 @@ class Launched(ABC):
         return tuple([i for i, letter in enumerate(self.letters) if letter not in "fd" and i not in self.free])
 
     def _load(self, on: Device, aligned: tuple[int, ...]) -> tuple[int, int]:
+        with _lock:  # one thread compiles what several want
+            return self._loaded.get((on, aligned)) or self._load_now(on, aligned)
+
+    def _load_now(self, on: Device, aligned: tuple[int, ...]) -> tuple[int, int]:
         driver, shared = on.enter(), 0
         if driver.emulated:
             function = driver.function(driver.load(Image(self.run, self.spans)), NAME)
