@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.device import CPU, as_device, device, require_available
-from genesis.base.errors import ArgumentError, DeviceError, message
+from genesis.base.errors import ArgumentError, DeviceError, GenesisError, message
 
 
 class Storage:
@@ -70,12 +70,13 @@ def placement(map_location: Any) -> Placement:
 
 
 def _restored(array: np.ndarray[Any, Any], location: str) -> Storage:
-    if location.partition(":")[0] not in ("cpu", "meta"):
+    try:
+        target = as_device(location)
+        require_available(target)
+    except (GenesisError, RuntimeError):
         raise DeviceError(
             message("load", f"the tensors were saved on {location}, which is not available", hint='map_location="cpu"')
-        )
-    target = as_device(location)
-    require_available(target)
+        ) from None
     return Storage(array, target)
 
 

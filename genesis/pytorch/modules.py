@@ -209,7 +209,7 @@ def _torch() -> dict[str, Any]:
 
         class Typed(type):
             def __instancecheck__(cls, x: object) -> bool:
-                return isinstance(x, Tensor) and x.dtype is dtype
+                return isinstance(x, Tensor) and x.dtype is dtype and not x.is_cuda
 
             def __call__(cls, *data: Any, device: Any = None) -> Tensor:
                 sized = not data or all(isinstance(whole(n), int) for n in data)
@@ -219,12 +219,12 @@ def _torch() -> dict[str, Any]:
                     else genesis.tensor(*(data or ([],)), dtype=dtype, device=device)
                 )
 
-        return Typed(name, (), {"dtype": dtype})
+        return Typed(name, (), {"dtype": dtype, "device": "cpu"})
 
     def set_default_tensor_type(kind: Any) -> None:
-        genesis.set_default_dtype(
-            getattr(find("torch", kind.split(".")[-1]) if isinstance(kind, str) else kind, "dtype", kind)
-        )
+        chosen = find(*kind.rsplit(".", 1)) if isinstance(kind, str) else kind
+        genesis.set_default_dtype(getattr(chosen, "dtype", chosen))
+        genesis.set_default_device(getattr(chosen, "device", "cpu"))
 
     kinds = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
              "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool"}  # fmt: skip

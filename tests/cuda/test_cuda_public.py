@@ -321,6 +321,22 @@ def test_a_kernel_that_went_wrong_is_said_at_every_call_from_then_on(gpu):
 # ---- around it
 
 
+def test_files_say_where_tensors_were(gpu, tmp_path):
+    file = tmp_path / "x.pt"
+    genesis.save({"there": genesis.ones(2, device="cuda:1"), "here": genesis.ones(2)}, file)
+    devices = lambda **options: tuple([str(t.device) for t in genesis.load(file, **options).values()])
+    assert devices() == ("cuda:1", "cpu") and devices(map_location="cpu") == ("cpu", "cpu")
+    assert devices(map_location={"cuda:1": "cuda:0"}) == ("cuda:0", "cpu")
+    assert devices(map_location=lambda storage, where: storage.cuda() if where == "cpu" else None) == (
+        "cuda:1",
+        "cuda:0",
+    )
+    with using(None, "the cable is out"):
+        with pytest.raises(RuntimeError, match="the tensors were saved on cuda:1, which is not available"):
+            genesis.load(file)
+        assert devices(map_location="cpu") == ("cpu", "cpu")
+
+
 def test_a_loader_pins_its_batches(gpu):
     data = genesis.data.TensorDataset(genesis.arange(6.0), genesis.arange(6))
     for x, label in genesis.data.DataLoader(data, 2, pin_memory=True):
@@ -340,8 +356,29 @@ with torch.cuda.stream(torch.cuda.Stream()) as side:
     assert torch.cuda.current_stream() is side
 torch.cuda.synchronize()
 assert x.is_cuda and torch.cuda.memory_allocated() > 0 and torch.cuda.get_rng_state().dtype is torch.uint8
+
+x = torch.ones(2).type(torch.cuda.FloatTensor)
+assert x.is_cuda and x.type() == "torch.cuda.FloatTensor" and x.type("torch.DoubleTensor").device.type == "cpu"
+assert isinstance(x, torch.cuda.FloatTensor) and not isinstance(x, torch.FloatTensor) and x.type(torch.int64).is_cuda
+assert torch.cuda.LongTensor(2, 3).shape == (2, 3) and torch.cuda.LongTensor([7]).tolist() == [7]
+torch.set_default_tensor_type("torch.cuda.DoubleTensor")
+assert torch.zeros(1).type() == "torch.cuda.DoubleTensor"
+torch.set_default_tensor_type(torch.FloatTensor)
+assert torch.zeros(1).type() == "torch.FloatTensor"
+try:
+    torch.empty(1 << 50, device="cuda")
+except torch.cuda.OutOfMemoryError as error:
+    assert isinstance(error, (torch.OutOfMemoryError, RuntimeError))
+for make in (torch.cuda.amp.GradScaler, torch.amp.GradScaler):
+    w = torch.nn.Parameter(torch.ones(1, device="cuda"))
+    scaler, optimizer = make(init_scale=8.0), torch.optim.SGD([w], lr=1.0)
+    scaler.scale((w * float("inf")).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert w.item() == 1 and scaler.get_scale() == 4
 with using(None, "gone"):
     assert not torch.cuda.is_available() and torch.cuda.memory_allocated() == 0
+    assert not isinstance(torch.ones(1), torch.cuda.FloatTensor)
 """
     environment = {**os.environ, "GENESIS_CUDA": "emulate:2"}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)

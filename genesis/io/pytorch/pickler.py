@@ -18,7 +18,7 @@ from genesis.core.graph.size import Size
 from genesis.core.graph.tensor import Tensor
 from genesis.io.blocks import Array, Region, regions
 from genesis.io.pytorch.objects import NAMED, Parts, name_of
-from genesis.io.pytorch.tensors import STORAGES
+from genesis.io.pytorch.tensors import LOCATION, STORAGES
 from genesis.io.structure import DEPTH
 
 # values that have a form of their own in a pickle
@@ -282,7 +282,7 @@ class Pickler:
         raw = id(region.block) in self._mixed or kind not in _STORAGE_OF
         self._global(f"torch._utils _rebuild_tensor_v{3 if raw else 2}")
         self.out += b"("
-        self._storage(region, None if raw else kind)
+        self._storage(region, None if raw else kind, _location(value))
         for part in (region.offset // size, tuple(array.shape), tuple(s // size for s in array.strides), requires_grad):
             self._fresh_tuple(part) if isinstance(part, tuple) else self._put(part, "")
         self._call("collections OrderedDict", ())
@@ -290,7 +290,7 @@ class Pickler:
             self._put(kind, "")
         self.out += b"tR"
 
-    def _storage(self, region: Region, kind: dtypes.dtype | None) -> None:
+    def _storage(self, region: Region, kind: dtypes.dtype | None, location: str) -> None:
         key = self._keys.get(id(region.block))
         if key is None:
             key = self._keys[id(region.block)] = str(len(self.blocks))
@@ -299,9 +299,15 @@ class Pickler:
         self._string("storage")
         self._global("torch.storage UntypedStorage" if kind is None else f"torch {_STORAGE_OF[kind]}")
         self._string(key)
-        self._string("cpu")
+        self._string(location)
         self._int(region.block.nbytes // (1 if kind is None else kind.itemsize))
         self.out += b"tQ"
+
+
+def _location(value: Any) -> str:
+    """Where a tensor is, as far as PyTorch has a name for that."""
+    name = str(value.device) if isinstance(value, Tensor) else "cpu"
+    return name if LOCATION.fullmatch(name) else "cpu"
 
 
 def _placed(arrays: dict[int, Array]) -> tuple[dict[int, Region], set[int]]:

@@ -31,7 +31,7 @@ STORAGES = {
     "ComplexFloatStorage": dtypes.complex64,
     "ComplexDoubleStorage": dtypes.complex128,
 }
-_LOCATION = re.compile(r"(cpu|cuda|meta|mps|xpu|hpu|xla|npu|mtia|privateuseone|maia)(:[0-9]{1,4})?")
+LOCATION = re.compile(r"(cpu|cuda|meta|mps|xpu|hpu|xla|npu|mtia|privateuseone|maia)(:[0-9]{1,4})?")
 
 
 class StorageType(Built):
@@ -58,7 +58,7 @@ def storage_id(pid: Any, length: int) -> tuple[dtypes.dtype | None, str, str, in
         or key is None
         or len(key) > 100
         or location is None
-        or not _LOCATION.fullmatch(location)
+        or not LOCATION.fullmatch(location)
     ):
         raise Damaged("is damaged: a persistent id of its pickle is no storage")
     if type(count) is not int or not 0 <= count < 1 << 58:

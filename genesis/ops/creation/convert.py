@@ -274,18 +274,21 @@ LEGACY = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16"
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of PyTorch's class of such tensors, ``torch.FloatTensor``; or with an argument (a dtype, such a class or its
-    name, or ``Tensor`` for the default dtype) this tensor converted.
+    name, which say where, too, or ``Tensor`` for the default dtype) this tensor converted.
     """
     if dtype is None:
-        name = self.dtype.name
-        return f"torch.{LEGACY.get(name, name.replace('float8', 'Float8'))}Tensor"
+        name, room = self.dtype.name, "cuda." if self.device.type == "cuda" else ""
+        return f"torch.{room}{LEGACY.get(name, name.replace('float8', 'Float8'))}Tensor"
     if dtype is Tensor or dtype == "torch.Tensor":
         dtype = dtypes.get_default_dtype()
+    device = getattr(dtype, "device", None)  # of a class, which says it
     if isinstance(dtype, str):
-        name = dtype.rpartition(".")[2].removesuffix("Tensor")
+        room, _, name = dtype.rpartition(".")
+        device = "cuda" if room.endswith("cuda") else "cpu" if name.endswith("Tensor") else None
+        name = name.removesuffix("Tensor")
         dtype = next((mine for mine, legacy in LEGACY.items() if legacy == name), dtype)
         dtype = getattr(dtypes, dtype, dtype)
-    return self.to(getattr(dtype, "dtype", dtype))
+    return self.to(device=device or self.device, dtype=getattr(dtype, "dtype", dtype))
 
 
 Tensor.type = _type

@@ -89,8 +89,8 @@ STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat1
 
 
 @functools.cache
-def out_of_memory() -> type[RuntimeError]:
-    return type("OutOfMemoryError", (RuntimeError,), {"__doc__": "A GPU has no memory left: never raised here."})
+def error_of_a_gpu() -> type[RuntimeError]:
+    return type("CudaError", (RuntimeError,), {"__doc__": "A GPU does not go on: never raised here."})
 
 
 def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

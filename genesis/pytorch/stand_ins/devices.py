@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
 from contextlib import contextmanager
 from typing import Any
 
-from genesis.base.errors import UnsupportedError, message
+import genesis
+from genesis.base.errors import OutOfMemoryError, UnsupportedError, message
+from genesis.ops.creation.convert import LEGACY
 from genesis.pytorch.names import names
-from genesis.pytorch.stand_ins.common import NoEffect, Values, answer, nothing, out_of_memory, refusal, values
+from genesis.pytorch.stand_ins.common import NoEffect, Values, answer, error_of_a_gpu, nothing, refusal, values
 
+_DTYPES = {legacy: mine for mine, legacy in LEGACY.items()}
 _NO_GPU = "there is no GPU here", "ask torch.cuda.is_available() first"
 
 
 def _gpu_class(name: str) -> type:
-    """``torch.cuda.FloatTensor``: nothing is one, and making one says that there is no GPU."""
+    """``torch.cuda.FloatTensor``: makes tensors of a dtype on the GPU, and is their class for ``isinstance``; without a GPU
+    nothing is one, and making one says that there is none.
+    """
+    dtype = getattr(genesis, _DTYPES.get(name.removesuffix("Tensor"), ""), None)
 
     class OfGPU(type):
         def __instancecheck__(cls, x: object) -> bool:
-            return False
+            return isinstance(x, genesis.Tensor) and x.is_cuda and x.dtype is dtype
 
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            raise UnsupportedError(message(f"torch.cuda.{name}", _NO_GPU[0], hint=_NO_GPU[1]))
+        def __call__(cls, *data: Any, **options: Any) -> Any:
+            if dtype is None or not genesis.cuda.is_available():
+                raise UnsupportedError(message(f"torch.cuda.{name}", _NO_GPU[0], hint=_NO_GPU[1]))
+            on_any = importlib.import_module("genesis.pytorch.modules").find("torch", name)
+            return on_any(*data, **{"device": "cuda", **options})
 
-    return OfGPU(name, (), {})
+    return OfGPU(name, (), {} if dtype is None else {"dtype": dtype, "device": "cuda"})
 
 
 _SILENT = ("empty_cache", "empty_host_cache", "ipc_collect", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_device",
@@ -52,7 +62,7 @@ def _cuda() -> Values:
         "memory_stats": answer({}), "memory_stats_as_nested_dict": answer({}), "memory_summary": answer(""),
         "host_memory_stats": answer({}), "get_allocator_backend": answer("native"),
         "device": NoEffect, "device_of": NoEffect, "stream": NoEffect, "StreamContext": NoEffect,
-        "CudaError": out_of_memory(), "DeferredCudaCallError": out_of_memory(), "OutOfMemoryError": out_of_memory(),
+        "CudaError": error_of_a_gpu(), "DeferredCudaCallError": error_of_a_gpu(), "OutOfMemoryError": OutOfMemoryError,
     }  # fmt: skip
 
 

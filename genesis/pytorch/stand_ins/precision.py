@@ -1,4 +1,4 @@
-"""Mixed precision as programs for GPUs write it: with none there nothing is cast or scaled, as in PyTorch."""
+"""Mixed precision as programs for GPUs write it: without one nothing is cast or scaled, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import genesis
 from genesis.amp import GradScaler, autocast
+from genesis.base.device import memory_named
 from genesis.pytorch.stand_ins.common import Values, values
 
 
 class CudaAutocast(autocast):
-    """`autocast` on GPUs: nothing is cast here, and a warning says so."""
+    """`autocast` on GPUs; without one nothing is cast, and a warning says so."""
 
     def __init__(self, enabled: bool = True, dtype: Any = genesis.float16, cache_enabled: bool = True) -> None:
         super().__init__("cuda", dtype, enabled, cache_enabled)
@@ -25,11 +26,11 @@ class CpuAutocast(autocast):
 
 
 class Scaler(GradScaler):
-    """`GradScaler`, which does nothing for GPUs (what PyTorch means where no device is given), with a warning."""
+    """`GradScaler`, of GPUs where no device is given; without one it does nothing, and a warning says so."""
 
     def __init__(self, device: str = "cuda", *args: Any, **options: Any) -> None:
         super().__init__(device, *args, **options)
-        if self._enabled and str(device).partition(":")[0] != "cpu":
+        if self._enabled and memory_named(str(device).partition(":")[0]) is None:
             warnings.warn(f"GradScaler: there is no {device!r} here, nothing is scaled", stacklevel=2)
             self._enabled = False
 

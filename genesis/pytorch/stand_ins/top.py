@@ -11,11 +11,12 @@ from typing import Any
 
 import genesis
 from genesis.base import layouts
+from genesis.base.errors import OutOfMemoryError
 from genesis.core.call.out import takes_out
 from genesis.core.call.subclasses import disabled
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import names
-from genesis.pytorch.stand_ins.common import STORAGES, Values, absent, answer, fork, nothing, out_of_memory, values
+from genesis.pytorch.stand_ins.common import STORAGES, Values, absent, answer, error_of_a_gpu, fork, nothing, values
 from genesis.pytorch.stand_ins.foreach import functions
 
 
@@ -33,7 +34,7 @@ def _torch() -> Values:
         "adaptive_max_pool1d": lambda input, output_size: genesis.nn.functional.adaptive_max_pool1d(input, output_size, True),
         "typename": typename, "get_device_module": _device_module, "unravel_index": genesis.unravel_index,
         **{name: absent(f"torch.{name}", "genesis.save and genesis.load do it") for name in ("PyTorchFileReader", "PyTorchFileWriter")},
-        "OutOfMemoryError": out_of_memory(), "AcceleratorError": out_of_memory(),
+        "OutOfMemoryError": OutOfMemoryError, "AcceleratorError": error_of_a_gpu(),
         "DisableTorchFunction": disabled, "DisableTorchFunctionSubclass": disabled,
         "Future": importlib.import_module("genesis.pytorch.futures").Future,
         "fork": fork, "wait": lambda future: future.wait(),
