@@ -36,9 +36,9 @@ SAID = {
     ),
     "exit": (r"rank 0: all_reduce f32\[2\] wrong.py:\d+, rank 1: the end of the group",),
     "hang": (r"all_reduce waited \d+ s at call 2: .* rank 1: wrong.py:\d+, after barrier wrong.py:\d+ \(call 1\)",),
-    "stopped": (r"all_reduce waited \d+ s at call 2: .* rank 1: does not answer; \d+ s ago it had begun call \d\n",),
+    "stopped": (r"all_reduce waited \d+ s at call 3: .* rank 1: does not answer; \d+ s ago it had begun call \d\n",),
     "inside": (
-        r"all_reduce waited \d+ s at call 2: .* rank 1: does not answer; \d+ s ago it had begun call \d of step 12\n",
+        r"all_reduce waited \d+ s at call 3: .* rank 1: does not answer; \d+ s ago it had begun call \d of step 12\n",
     ),
     "absent": (r"Timeout \(0:00:01", r"in init_process_group\n.*wrong.py\", line \d+ in <module>"),
     "slow": (r"init_process_group: waited \d+ s, and rank 1 did not come",),
