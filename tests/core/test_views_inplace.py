@@ -206,7 +206,7 @@ def nodes_below(tensors):
     return len(seen)
 
 
-@pytest.mark.parametrize("length", [2000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [2000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_a_chain_of_views_costs_its_length(length):
     x = genesis.ones(4, requires_grad=True)
     base = x * 1
