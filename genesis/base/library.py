@@ -1,4 +1,4 @@
-"""The name under which dtypes, shapes and layouts are printed."""
+"""The names under which dtypes, shapes, layouts and nodes of graphs are printed."""
 
 from __future__ import annotations
 
@@ -18,3 +18,29 @@ def print_as_torch() -> None:
 def is_torch() -> bool:
     """Whether the program was written for PyTorch, and runs with its names."""
     return _library[0] == "torch"
+
+
+# nodes that PyTorch calls otherwise than after the op; where it has several names, that of the most usual call
+_NODES = {
+    "ConvertBackward": "ToCopyBackward",
+    "CrossEntropyBackward": "NllLossBackward",
+    "GatherAtBackward": "GatherBackward",
+    "GroupNormBackward": "NativeGroupNormBackward",
+    "LayerNormBackward": "NativeLayerNormBackward",
+    "LinearBackward": "AddmmBackward",
+    "Log1pBackward": "Log1PBackward",
+    "MatmulBackward": "MmBackward",
+    "NormBackward": "LinalgVectorNormBackward",
+    "SelectWhereBackward": "WhereBackward",
+    "SliceViewBackward": "SliceBackward",
+    "SquareBackward": "PowBackward",
+    "StandardizedChannelsBackward": "NativeBatchNormBackward",
+    "TakeIndexBackward": "IndexBackward",
+    "ViewShapeBackward": "ViewBackward",
+    "ReshapeBackward": "ViewBackward",
+}
+
+
+def of_node(name: str) -> str:
+    """The name of an op's node as it is printed: ``MulBackward``, in a program of PyTorch ``MulBackward0``."""
+    return f"{_NODES.get(name, name)}0" if is_torch() else name

@@ -127,7 +127,7 @@ def _box(node: Node, names: Mapping[Any, str], counted: set[int]) -> Box:
     dtype = str(dtypes.from_numpy(node._dtype)).removeprefix("genesis.") if hasattr(node, "_dtype") else ""
     if isinstance(node, AccumulateGrad):
         return Box(names.get(node, "leaf"), "leaf", tuple(node._shape), dtype)
-    name = node.name().removesuffix("Backward")
+    name = type(node).__name__.removesuffix("Backward")
     kind = "function" if node._role is FUNCTION else "operation"
     return Box(
         name,

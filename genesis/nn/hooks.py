@@ -52,6 +52,9 @@ class HooksOf(MutableMapping[int, Any]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __repr__(self) -> str:
+        return f"OrderedDict({list(self.items())})"
+
 
 # PyTorch's names of the kinds
 KINDS = {"_forward_pre_hooks": "forward_pre", "_forward_hooks": "forward", "_backward_pre_hooks": "backward_pre",

@@ -539,3 +539,18 @@ def test_a_rule_for_batches_is_told_where_the_samples_are(lib):
     nested = lib.func.vmap(lib.func.vmap(Product.apply, in_dims=(1, 0)), in_dims=(2, 1))
     assert tuple(nested(lib.ones(2, 4, 3), lib.ones(4, 3, 2)).shape) == (3, 4, 2)
     assert seen[3:] == [((1, 0), (2, 4), (4, 2)), ((0, 0), (3, 4, 2), (3, 4, 2))]
+
+
+def test_what_a_node_saved_under_pytorchs_names():
+    x, y = genesis.ones(3, requires_grad=True), genesis.ones(3, requires_grad=True)
+    product, power = (x * y).grad_fn, x.exp()
+    assert product._saved_self is x and product._saved_other is y
+    assert power.grad_fn._saved_result is not power and power.grad_fn._saved_result.tolist() == power.tolist()
+    assert not hasattr(power.grad_fn, "_saved_self") and not hasattr(product, "_saved_result")
+    assert (x.unsqueeze(0) @ y).grad_fn._saved_self.shape == (1, 3)
+    with genesis.autograd.graph.saved_tensors_hooks(lambda t: t * 4, lambda t: t):
+        packed = x.pow(2)
+    assert packed.grad_fn._saved_self.tolist() == [4, 4, 4]
+    power.sum().backward()
+    with pytest.raises(RuntimeError, match="second time|freed|retain_graph"):
+        _ = power.grad_fn._saved_result

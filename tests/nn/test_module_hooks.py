@@ -146,3 +146,9 @@ def test_hooks_under_the_names_that_libraries_ask_for():
     assert layer._non_persistent_buffers_set == {"passing"}
     with pytest.raises(AttributeError, match="_no_such_hooks"):
         layer._no_such_hooks
+
+
+def test_hooks_are_printed_as_the_dictionary_that_they_are():
+    module = nn.Identity()
+    module.register_forward_pre_hook(print)
+    assert repr(module._forward_pre_hooks) == f"OrderedDict({list(module._forward_pre_hooks.items())})"

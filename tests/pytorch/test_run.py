@@ -100,6 +100,16 @@ def test_dtypes_and_shapes_are_printed_under_pytorchs_name(tmp_path):
         assert done.stdout == expected and not done.stderr
 
 
+def test_nodes_are_printed_under_pytorchs_names(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "x = torch.ones(1, 3, requires_grad=True)\n"
+        "print(x * 2, (x @ x.T).grad_fn.name(), nn.Linear(3, 1)(x).grad_fn.name(), str((x + 1).grad_fn).split()[0])\n"
+    )
+    told = started(tmp_path, "run", "--torch", "script.py").stdout
+    assert told == "tensor([[2., 2., 2.]], grad_fn=<MulBackward0>) MmBackward0 AddmmBackward0 <AddBackward0\n"
+
+
 def test_losses_of_different_shapes_warn_as_pytorch_does(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\nprint(torch.nn.functional.mse_loss(torch.ones(2, 1), torch.zeros(2)).item())\n")

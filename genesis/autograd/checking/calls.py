@@ -249,7 +249,7 @@ def watch(node: FunctionCtx, pulls: list[Pull]) -> None:
         given = [t for t in (g if isinstance(g, list | tuple) else [g]) if isinstance(t, Tensor)]
         held = held_tensors(node)
         note = Pull(
-            node.name().removesuffix("Backward"),
+            type(node).__name__.removesuffix("Backward"),
             [t._array.copy() for t in given],
             [],
             [t._array.copy() for t in held],

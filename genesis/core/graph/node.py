@@ -27,7 +27,7 @@ from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.core.graph.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.graph.lost import run_site
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.saved import PACKED, unpack
+from genesis.core.graph.saved import PACKED, saved_as, unpack
 from genesis.core.graph.site import Site, site_here, site_of
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.version import WRITES, Version
@@ -104,9 +104,12 @@ class Node:
     _code: CodeType | None  # where it was recorded, see `core/graph/site.py`
     _at: int
 
+    # PyTorch's names of what rules ask for most
+    _saved_self, _saved_other, _saved_result = saved_as("input"), saved_as("other"), saved_as("out")
+
     def name(self) -> str:
         """The name of the operation with ``Backward``: ``MulBackward``."""
-        return type(self).__name__
+        return library.of_node(type(self).__name__) if self._role is OP else type(self).__name__
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -137,7 +140,7 @@ class Node:
         return site_of(self._code, self._at)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
+        return f"<{self.name()} object at {id(self):#x}>" if library.is_torch() else f"<{self.name()}>"
 
     def _pull(self, g: Any) -> Sequence[Any]:
         """The gradients of the inputs from the gradient of the output (a list of them for several outputs)."""

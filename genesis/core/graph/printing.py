@@ -220,7 +220,7 @@ def describe(tensor: Tensor) -> str:
     kind = type(tensor)
     suffixes = []
     if tensor.grad_fn is not None:
-        suffixes.append(f"grad_fn={tensor.grad_fn!r}")
+        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     ours = kind.__module__.startswith("genesis.")

@@ -177,3 +177,17 @@ def _unpacked(value: Any, name: str) -> Any:
     if value.__class__ is list:
         return [_unpacked(v, name) for v in value]
     return value.unpack(name) if isinstance(value, Packed) else value
+
+
+def saved_as(name: str) -> property:
+    """What the node of an op saved of its argument, or of its result, of this name."""
+
+    def value(node: Node) -> Any:
+        op = getattr(node, "op", None)
+        names = () if op is None else (*op.names, "out") if op.plain else [saved for saved, _, _, _ in op.saves]
+        kept = dict(zip(names, node._unpack(), strict=False)).get(name)
+        if kept is None:
+            raise AttributeError(f"{type(node).__name__} saved no {name}")
+        return kept
+
+    return property(value)
