@@ -58,10 +58,13 @@ def test_a_signal_leaves_the_state_before_or_behind_a_call(dropout):
     step, state = training(dropout)
     for _ in range(4):
         step()
-    begun = time.perf_counter()
-    for _ in range(8):
-        step()
-    span = time.perf_counter() - begun
+    spans = []
+    for _ in range(10):
+        begun = time.perf_counter()
+        for _ in range(8):
+            step()
+        spans.append(time.perf_counter() - begun)
+    span = min(spans)  # a call that had to wait for the processor says nothing
     rng = random.Random(0)
 
     def stop(*_):
