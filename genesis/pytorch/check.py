@@ -44,6 +44,7 @@ _COMMON = frozenset(
     ]
 )
 
+_OF_EVERY_MODULE = frozenset(["__dict__", "__doc__", "__name__", "__path__"])
 
 _MISLED = (
     "beside `import genesis as torch` it is PyTorch, or nothing: write torch.nn.Linear instead of an import, or call "
@@ -275,6 +276,8 @@ def resolve(dotted: str) -> Any:
     module, _, name = dotted.rpartition(".")
     if dotted == "torch" or is_module(dotted) or is_module(f"{house(module)}.{name}"):
         return dotted  # modules can be imported only where they stand for PyTorch's
+    if name in _OF_EVERY_MODULE and is_module(module):
+        return dotted
     return getattr(Tensor, name) if module == "torch.Tensor" else find(module, name)
 
 

@@ -331,14 +331,6 @@ def _backends_cuda() -> dict[str, Any]:
     return {"is_built": _no, "matmul": matmul, "sdp_kernel": lambda **_: nullcontext()}
 
 
-@_values("torch.hub")
-def _hub() -> dict[str, Any]:
-    def load(*args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedError(message("torch.hub.load", why_absent("torch.hub.load")))
-
-    return {"load": load, "load_state_dict_from_url": load, "download_url_to_file": load}
-
-
 @_values("torch.multiprocessing")
 def _multiprocessing() -> dict[str, Any]:
     public = {name: getattr(multiprocessing, name) for name in multiprocessing.__all__}

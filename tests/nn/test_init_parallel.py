@@ -58,5 +58,5 @@ def test_data_parallel_is_the_module():
     assert model(x).tolist() == layer(x).tolist() == nn.parallel.data_parallel(layer, x).tolist()
     model(x).sum().backward()
     assert model.module.weight.grad is layer.weight.grad is not None
-    with pytest.raises(NotImplementedError, match=r"DataParallel: there are no GPUs here, device_ids=\[0\]"):
-        nn.DataParallel(layer, device_ids=[0])
+    named = nn.DataParallel(layer, device_ids=[0, 1], output_device=0)  # as in PyTorch: there is no such device to ask
+    assert named.module is layer and named.device_ids == [] and named(x).tolist() == layer(x).tolist()

@@ -48,6 +48,11 @@ def test_names_are_found(tmp_path, text, name):
     assert found[name] == (WORKS if name == "torch.masked" else ABSENT)
 
 
+def test_what_every_module_has(tmp_path):
+    found = states(tmp_path, "import torch\nprint(torch.__path__, torch.nn.__dict__['ReLU'], torch.optim.__doc__)\n")
+    assert set(found.values()) == {WORKS}
+
+
 def test_what_works_and_what_differs(tmp_path):
     found = states(
         tmp_path,

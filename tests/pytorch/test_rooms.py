@@ -172,3 +172,14 @@ def test_small_helpers(torch):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is genesis.bfloat16
     with pytest.raises(NotImplementedError, match="nothing is downloaded"):
         torch.utils.model_zoo.load_url("https://example.org/a.pth")
+
+
+def test_constant_borders_and_warnings_of_traces(torch):
+    import warnings
+
+    from torch.nn.modules.padding import _ConstantPadNd
+
+    assert isinstance(nn.ZeroPad2d(1), _ConstantPadNd) and not isinstance(nn.ReflectionPad2d(1), _ConstantPadNd)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+    assert not (torch.has_cuda or torch.has_cudnn or torch.has_mps or torch.has_mkldnn)

@@ -224,9 +224,38 @@ def test_what_programs_ask_about_where_they_run(torch):
     }.items():
         with pytest.raises(AttributeError, match=words):
             eval(code)
-    with pytest.raises(NotImplementedError) as raised:
+    with pytest.raises(
+        NotImplementedError, match="torch.hub.list: nothing is downloaded, and there is no .*x_main/hubconf.py"
+    ):
         torch.hub.list("x")
-    assert str(raised.value) == "torch.hub.list: nothing is downloaded"
+
+
+def test_what_was_downloaded_before_is_loaded(torch, tmp_path, monkeypatch):
+    from torch.utils import model_zoo
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    assert torch.hub.get_dir() == str(tmp_path / "hub")
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    torch.save({"a": torch.ones(2)}, tmp_path / "hub" / "checkpoints" / "net-1f2e.pth")
+    url = "https://download.pytorch.org/models/net-1f2e.pth"
+    for load in (torch.hub.load_state_dict_from_url, model_zoo.load_url):
+        assert load(url, progress=False)["a"].tolist() == [1, 1]
+        with pytest.raises(NotImplementedError, match="there is no .*other.pth"):
+            load("https://download.pytorch.org/models/other.pth?x=1", model_dir=str(tmp_path))
+
+
+def test_models_of_a_hubconf(torch, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    folder = tmp_path / "hub" / "me_nets_master"
+    folder.mkdir(parents=True)
+    (folder / "inside.py").write_text("SIZE = 3")
+    (folder / "hubconf.py").write_text("from inside import SIZE\ndef net(n=1):\n    'A net.'\n    return SIZE * n\n")
+    assert torch.hub.load("me/nets", "net", n=2) == torch.hub.load(str(folder), "net", 2, source="local") == 6
+    assert torch.hub.list("me/nets:master") == ["net"] and torch.hub.help("me/nets", "net") == "A net."
+    with pytest.raises(RuntimeError, match="Cannot find callable other"):
+        torch.hub.load("me/nets", "other")
+    with pytest.raises(ValueError, match="source is"):
+        torch.hub.load("me/nets", "net", source="gitlab")
 
 
 def test_what_programs_in_several_ranks_import(torch, monkeypatch):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.base.errors import ArgumentError, UnsupportedError, message
+from genesis.base.errors import ArgumentError, message
 from genesis.core.call.refusal import explain_all
 from genesis.nn.module import Module
 
 
 class DataParallel(Module):
-    """A module as it is, under the name ``module``: without GPUs PyTorch's does nothing else.
+    """A module as it is, under the name ``module``, whatever devices are named: without GPUs PyTorch's does nothing else.
 
     >>> import genesis
     >>> model = genesis.nn.DataParallel(genesis.nn.Linear(2, 3))
@@ -22,10 +22,6 @@ class DataParallel(Module):
         super().__init__()
         if not isinstance(module, Module):
             raise ArgumentError(message("DataParallel", f"expected a module, got {type(module).__name__}"))
-        if device_ids:
-            raise UnsupportedError(
-                message("DataParallel", f"there are no GPUs here, device_ids={device_ids!r}", hint="device_ids=None")
-            )
         self.module, self.device_ids, self.output_device, self.dim = module, [], output_device, dim
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import genesis
 from genesis import nn
 from genesis.core.graph.tensor import Tensor
-from genesis.nn import conv, dropout, init, loss, norm, pooling, transformer
+from genesis.nn import conv, dropout, init, loss, norm, padding, pooling, transformer
 from genesis.nn.state import IncompatibleKeys
 from genesis.pytorch.names import VERSION
 from genesis.pytorch.stand_ins.common import Values, as_it_is, from_module, nothing, values
@@ -149,6 +149,7 @@ values("torch.nn.modules.conv")(lambda: {"_ConvNd": _ConvNd, "_ConvTransposeNd":
 values("torch.nn.modules.dropout")(lambda: {"_DropoutNd": dropout._Dropout})
 values("torch.nn.modules.linear")(lambda: {"NonDynamicallyQuantizableLinear": nn.Linear})
 values("torch.nn.modules.loss")(lambda: {"_Loss": _Loss, "_WeightedLoss": _WeightedLoss})
+values("torch.nn.modules.padding")(lambda: {"_ConstantPadNd": padding._ConstantPad})
 values("torch.nn.modules.pooling")(
     lambda: {
         f"_{kind}PoolNd": getattr(pooling, f"_{kind}Pool") for kind in ("Max", "Avg", "AdaptiveAvg", "AdaptiveMax")

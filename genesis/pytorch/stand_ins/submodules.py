@@ -22,11 +22,18 @@ from genesis.pytorch.stand_ins.common import (
     fork,
     from_module,
     nothing,
-    refusal,
     values,
 )
 
 # ---- compilers: torch.jit leaves functions as they are
+
+
+class TracerWarning(Warning):
+    """What a trace cannot see; here functions run as they are, so it is never warned."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """There are none."""
 
 
 def _jit_save(m: Any, f: Any, _extra_files: Any = None) -> None:
@@ -48,7 +55,7 @@ def _jit() -> Values:
         "trace": as_it_is, "trace_module": as_it_is, "freeze": as_it_is, "annotate": lambda kind, value: value,
         "Attribute": lambda value, kind: value, "isinstance": builtins.isinstance, "fork": fork,
         "wait": lambda future: future.wait(), "Future": futures.Future, "ScriptModule": nn.Module, "ScriptFunction": Callable,
-        "Error": RuntimeError, "save": _jit_save, "load": _jit_load,
+        "Error": RuntimeError, "TracerWarning": TracerWarning, "save": _jit_save, "load": _jit_load,
         "strict_fusion": NoEffect, "onednn_fusion_enabled": answer(False), "enable_onednn_fusion": nothing,
         "set_fusion_strategy": nothing, "export_opnames": answer([]), "is_scripting": answer(False), "is_tracing": answer(False),
     }  # fmt: skip
@@ -87,24 +94,6 @@ def _amp() -> Values:
 @values("torch.cuda.amp")
 def _cuda_amp() -> Values:
     return {"amp_definitely_not_available": answer(True)}
-
-
-@values("torch.hub")
-def _hub() -> Values:
-    refused = {name: refusal(f"torch.hub.{name}", "nothing is downloaded") for name in ("help", "list")}
-    home = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "torch")
-    return {
-        **refused,
-        "set_dir": nothing,
-        "get_dir": lambda: os.path.join(home, "hub"),
-        "_get_torch_home": lambda: home,
-    }
-
-
-@values("torch.utils.model_zoo")
-def _model_zoo() -> Values:
-    hint = "build the model in the program, and torch.load its weights"
-    return {"load_url": refusal("torch.utils.model_zoo.load_url", "nothing is downloaded", hint)}
 
 
 @values("torch.multiprocessing", "torch.multiprocessing.spawn")

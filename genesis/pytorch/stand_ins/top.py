@@ -89,7 +89,8 @@ def _autocast_switches() -> Values:
 
 def _answers() -> Values:
     return {
-        **dict.fromkeys(("has_lapack", "has_mkl", "has_openmp"), False), "has_spectral": True,
+        **dict.fromkeys(("has_cuda", "has_cudnn", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp"), False),
+        "has_spectral": True,
         "is_vulkan_available": answer(False), "compiled_with_cxx11_abi": answer(True),
         "is_deterministic_algorithms_warn_only_enabled": answer(False), "get_deterministic_debug_mode": answer(2),
         "set_deterministic_debug_mode": nothing, "is_warn_always_enabled": answer(False),
