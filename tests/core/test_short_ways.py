@@ -256,3 +256,38 @@ def test_what_stack_gives_is_nobodys_view():
     assert out._base is None and out.is_contiguous()
     out[0] = 5.0
     assert rows[0].tolist() == [1, 1, 1] and out.tolist() == [[5, 5, 5], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64, torch.float16, torch.float32])
+@pytest.mark.parametrize("method", ["add_", "sub_", "mul_", "div_"])
+def test_whole_numbers_in_place(method, dtype):
+    x = torch.tensor([[1, 2, 3], [100, 120, 127]]).to(dtype)
+    for number in (0, 3, -1, 2**70, True):
+        results = []
+        for other in (number, torch.tensor(number) if abs(number) < 2**63 else number):  # the general way
+            y = x.clone()
+            try:
+                results.append((getattr(y, method)(other).tolist(), y._version))
+            except (RuntimeError, OverflowError, TypeError) as error:
+                results.append(type(error))
+                assert torch.equal(y, x) and y._version == 0
+        assert str(results[0]) == str(results[1])
+
+
+@pytest.mark.parametrize("shape", [(10, 16), (4, 3, 5), (2, 3, 8, 8), (8, 16, 32, 32)])
+def test_running_statistics_are_those_of_the_ops(shape, monkeypatch):
+    from genesis.ops.learning import norm
+
+    x, momentum = torch.randn(shape) * 3 + 1, 0.37
+    ways = []
+    for plain in (True, False):
+        if not plain:
+            monkeypatch.setattr(norm, "_is_plain", lambda *_: False)
+        mean, var = torch.zeros(shape[1]), torch.ones(shape[1])
+        torch.nn.functional.batch_norm(x, mean, var, training=True, momentum=momentum)
+        assert mean._version == var._version == 1
+        ways.append((mean, var))
+    assert torch.equal(ways[0][0], ways[1][0]) and torch.equal(ways[0][1], ways[1][1])
+    shared = torch.zeros(1).expand(shape[1])
+    with pytest.raises(RuntimeError, match="the memory cannot be written to"):
+        torch.nn.functional.batch_norm(x, shared, var, training=True)

@@ -109,6 +109,8 @@ def _composed_source(op: Op, scope: dict[str, Any]) -> str:
 
 def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
     ndarray, scales = np.ndarray, op.name in ("add", "sub")
+    kinds_of_int = {"add": "fiu", "sub": "fiu", "mul": "fiu", "div": "f"}.get(op.name, "")  # an int is what they are
+    kinds_of_arrays = kinds_of_int or "f"
 
     def rebind(attached: Any) -> None:
         nonlocal kernel
@@ -137,16 +139,20 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
         if (edge is not None or self._node is not None or self._view is not None) and grad_mode.get():
             return general(self, other, alpha)
         if y.__class__ is ndarray:
-            if y.dtype is not x.dtype or x.dtype.kind != "f" or (alpha is not None and x.dtype.itemsize == 2):
+            if (
+                y.dtype is not x.dtype
+                or x.dtype.kind not in kinds_of_arrays
+                or (alpha is not None and x.dtype.itemsize == 2)
+            ):
                 return general(self, other, alpha)
-        elif y.__class__ is not float or x.dtype.kind != "f":
+        elif x.dtype.kind not in ("f" if y.__class__ is float else kinds_of_int if y.__class__ is int else ""):
             return general(self, other, alpha)
         if self._counter is SHARED:
             self._own_memory()
             x = self._array
         try:
             kernel(x, y if alpha is None else y * alpha, out=x)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return general(self, other, alpha)
         # where they are errors: raised after the loop, which has written to x
         except (RuntimeWarning, FloatingPointError):

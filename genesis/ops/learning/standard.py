@@ -15,7 +15,7 @@ from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.kinds import ALL_DIMS, Rules, case, normalize_dims, primitive, reduced_shape
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.reductions.along import EXACT, axes, check_floating, count, restore, rounded, widened
+from genesis.ops.reductions.along import EXACT, average, axes, check_floating, count, restore, rounded, widened
 from genesis.ops.pointwise.pieces import in_row_blocks, row_blocks
 
 _SHORT = (*HALVES, F32)
@@ -102,6 +102,14 @@ samples(deviation, lambda t: [case(t(3, 4), 1, 1e-5), case(t(2, 3, 4), (0, 2), 0
 
 def _per_element(g: Tensor, input: Tensor, out: Tensor, dim: Any) -> Tensor:
     return restore(g / (count(input.shape, dim) * out), input.shape, dim)
+
+
+def moments_of_channels(x: Any) -> tuple[Any, Any]:
+    """The mean and the variance of each channel (dim 1) of a float32 array, with the bits of the ops."""
+    dims = (0, *range(2, x.ndim))
+    away = in_row_blocks(lambda x: _wide_away(x, dims), x, dims)
+    away *= away
+    return average(x, dims, False), average(away, dims, False)
 
 
 def standardized_and_deviation(x: Any, dim: Any, eps: float) -> tuple[Any, Any]:
