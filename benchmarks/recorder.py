@@ -76,11 +76,22 @@ class Draws:
             t, "uniform_", "uniform", *(o.get("a", o.get("from", low)), o.get("b", o.get("to", high)))
         )
         kinds.bernoulli = self.bernoulli
+        kinds.bernoulli_ = torch.no_grad()(lambda t, p=0.5, **o: t.copy_(self.bernoulli(p + torch.zeros(t.shape))))
+        kinds.exponential_ = lambda t, lambd=1.0, **o: self.into(t, "exponential_", "exponential", 1 / lambd)
         torch.distributions.Categorical.sample = lambda c, shape=(): self.multinomial(
             c.probs, max(1, int(np.prod(shape))), True
         ).reshape((*shape, *c.probs.shape[:-1]))
         kinds.multinomial = self.multinomial
-        normal = torch.distributions.Normal
+        self.of_distributions()
+
+    def of_distributions(self) -> None:
+        normal, uniform = torch.distributions.Normal, torch.distributions.Uniform
+        normals, bernoulli = torch.distributions.MultivariateNormal, torch.distributions.Bernoulli
+        uniform.rsample = lambda u, shape=(): u.low + (u.high - u.low) * torch.rand((*shape, *u.batch_shape))
+        normals.rsample = lambda n, shape=(): (
+            n.loc + (n.scale_tril @ torch.randn((*shape, *n.loc.shape, 1), dtype=n.loc.dtype)).squeeze(-1)
+        )
+        bernoulli.sample = lambda b, shape=(): self.bernoulli(b.probs.detach().expand((*shape, *b.batch_shape)))
         normal.rsample = lambda n, shape=(): n.loc + n.scale * self.standard(n, shape)
         normal.sample = torch.no_grad()(lambda n, shape=(): n.loc + n.scale * self.standard(n, shape))
 
