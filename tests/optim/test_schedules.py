@@ -240,7 +240,13 @@ def test_a_wrong_part_of_several_changes_nothing():
     ("make", "error", "words"),
     [
         (lambda o: schedules.StepLR(o, 0), ValueError, "StepLR: step_size must be at least 1, got 0"),
-        (lambda o: schedules.StepLR(o, 1.5), TypeError, "StepLR: step_size must be an integer, got 1.5"),
+        (lambda o: schedules.StepLR(o, "1"), TypeError, "StepLR: step_size must be a number, got '1'"),
+        (lambda o: schedules.StepLR(o, 0.0), ValueError, "StepLR: step_size must be at least 1, got 0.0"),
+        (
+            lambda o: schedules.LinearLR(o, total_iters=-1),
+            ValueError,
+            "LinearLR: total_iters must be at least 0, got -1",
+        ),
         (lambda o: schedules.CosineAnnealingLR(o, 0), ValueError, "CosineAnnealingLR: T_max must be at least 1, got 0"),
         (lambda o: schedules.LinearLR(o, 0.0), ValueError, r"LinearLR: start_factor must be in \(0, 1\], got 0.0"),
         (lambda o: schedules.LinearLR(o, end_factor=2), ValueError, r"LinearLR: end_factor must be in \[0, 1\], got 2"),
@@ -282,3 +288,16 @@ def test_milestones_that_are_computed():
     assert rates == [1.0, 0.1, 0.1]
     with pytest.raises(ValueError, match="a milestone must be at least 0"):
         genesis.optim.lr_scheduler.MultiStepLR(optimizer, [-1.0])
+
+
+def test_schedules_of_no_steps():
+    for make, rate in (
+        (lambda o: schedules.LinearLR(o, 0.5, total_iters=0), 0.5),
+        (lambda o: schedules.PolynomialLR(o, 0), 1.0),
+    ):
+        optimizer = genesis.optim.SGD([genesis.nn.Parameter(genesis.ones(1))], lr=1.0)
+        schedule = make(optimizer)
+        for _ in range(3):
+            optimizer.step()
+            schedule.step()
+        assert schedule.get_last_lr() == [rate]

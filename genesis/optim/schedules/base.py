@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,6 +54,20 @@ def real_number(name: str, what: str, value: Any) -> float:
     """A number, or an error that says which argument is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(message(name, f"{what} must be a number, got {type(value).__name__}"))
+    return value
+
+
+def step_count(name: str, what: str, value: Any, least: int) -> float:
+    """How many steps something takes: an integer, or what a program computed of such, a fraction too.
+
+    Raises:
+        TypeError: it is no number
+        ValueError: it is less than ``least``; a fraction must be larger than 0 only
+    """
+    if not isinstance(value, float):
+        return whole_number(name, what, value, least)
+    if not (value > 0 or value >= least) or math.isinf(value):
+        raise ArgumentValueError(message(name, f"{what} must be at least {least}, got {value}"))
     return value
 
 

@@ -10,7 +10,15 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.options import scalar, whole_number
-from genesis.optim.schedules.base import LRScheduler, expect_optimizer, left_to_calls, of_groups, one_of, real_number
+from genesis.optim.schedules.base import (
+    LRScheduler,
+    expect_optimizer,
+    left_to_calls,
+    of_groups,
+    one_of,
+    real_number,
+    step_count,
+)
 from genesis.optim.schedules.decays import attributes_of
 from genesis.optim.schedules.state import check_state
 
@@ -129,8 +137,8 @@ class CyclicLR(LRScheduler):
         optimizer: Optimizer,
         base_lr: float | Sequence[float],
         max_lr: float | Sequence[float],
-        step_size_up: int = 2000,
-        step_size_down: int | None = None,
+        step_size_up: float = 2000,
+        step_size_down: float | None = None,
         mode: str = "triangular",
         gamma: float = 1.0,
         scale_fn: Callable[[float], float] | None = None,
@@ -144,8 +152,8 @@ class CyclicLR(LRScheduler):
         self.optimizer = expect_optimizer(name, optimizer)
         lows = of_groups(name, "base_lr", base_lr, optimizer)
         self.max_lrs = of_groups(name, "max_lr", max_lr, optimizer)
-        up = float(whole_number(name, "step_size_up", step_size_up, 1))
-        down = up if step_size_down is None else float(whole_number(name, "step_size_down", step_size_down, 0))
+        up = float(step_count(name, "step_size_up", step_size_up, 1))
+        down = up if step_size_down is None else float(step_count(name, "step_size_down", step_size_down, 0))
         self.total_size, self.step_ratio = up + down, up / (up + down)
         if scale_fn is None:
             one_of(name, "mode", mode, ("triangular", "triangular2", "exp_range"))

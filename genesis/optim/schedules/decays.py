@@ -13,7 +13,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.options import scalar, whole_number
-from genesis.optim.schedules.base import LRScheduler, expect_optimizer, real_number
+from genesis.optim.schedules.base import LRScheduler, expect_optimizer, real_number, step_count
 from genesis.optim.schedules.state import check_state
 from genesis.optim.state import StateDictError
 
@@ -116,6 +116,10 @@ class MultiplicativeLR(_ByFunctions):
         return [scalar(group["lr"]) * factor for group, _, factor in self._factors()]
 
 
+def part_done(step: int, steps: float) -> float:
+    return min(step, steps) / steps if steps else 1.0
+
+
 class StepLR(LRScheduler):
     """The rate times ``gamma`` every ``step_size`` steps.
 
@@ -130,9 +134,9 @@ class StepLR(LRScheduler):
     0.45
     """
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, step_size: float, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = (
-            whole_number("StepLR", "step_size", step_size, 1),
+            step_count("StepLR", "step_size", step_size, 1),
             real_number("StepLR", "gamma", gamma),
         )
         super().__init__(optimizer, last_epoch)
@@ -178,11 +182,11 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: float = 5, last_epoch: int = -1
     ) -> None:
         if not 0 <= real_number("ConstantLR", "factor", factor) <= 1:
             raise ArgumentValueError(message("ConstantLR", f"factor must be in [0, 1], got {factor}"))
-        self.factor, self.total_iters = factor, whole_number("ConstantLR", "total_iters", total_iters, 0)
+        self.factor, self.total_iters = factor, step_count("ConstantLR", "total_iters", total_iters, 0)
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
@@ -205,13 +209,13 @@ class PolynomialLR(LRScheduler):
     [0.75]
     """
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters = whole_number("PolynomialLR", "total_iters", total_iters, 1)
+    def __init__(self, optimizer: Optimizer, total_iters: float = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = step_count("PolynomialLR", "total_iters", total_iters, 0)
         self.power = real_number("PolynomialLR", "power", power)
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
-        return base * (1.0 - min(step, self.total_iters) / self.total_iters) ** self.power
+        return base * (1.0 - part_done(step, self.total_iters)) ** self.power
 
     def next_rate(self, rate: float, base: float, step: int) -> float:
         if self._is_initial or step > self.total_iters:
@@ -238,7 +242,7 @@ class LinearLR(LRScheduler):
     """From ``start_factor`` to ``end_factor`` times the rate in ``total_iters`` even steps.
 
     Raises:
-        ValueError: ``start_factor`` is not in (0, 1], ``end_factor`` not in [0, 1], or ``total_iters`` not positive
+        ValueError: ``start_factor`` is not in (0, 1], ``end_factor`` not in [0, 1], or ``total_iters`` negative
     """
 
     def __init__(
@@ -246,7 +250,7 @@ class LinearLR(LRScheduler):
         optimizer: Optimizer,
         start_factor: float = 1.0 / 3,
         end_factor: float = 1.0,
-        total_iters: int = 5,
+        total_iters: float = 5,
         last_epoch: int = -1,
     ) -> None:
         if not 0 < real_number("LinearLR", "start_factor", start_factor) <= 1:
@@ -256,12 +260,12 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = (
             start_factor,
             end_factor,
-            whole_number("LinearLR", "total_iters", total_iters, 1),
+            step_count("LinearLR", "total_iters", total_iters, 0),
         )
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
-        done = min(step, self.total_iters) / self.total_iters
+        done = part_done(step, self.total_iters)
         return base * (self.start_factor + (self.end_factor - self.start_factor) * done)
 
     def next_rate(self, rate: float, base: float, step: int) -> float:
@@ -283,9 +287,9 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     # PyTorch's name
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
+    def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
         self.T_max, self.eta_min = (
-            whole_number("CosineAnnealingLR", "T_max", T_max, 1),
+            step_count("CosineAnnealingLR", "T_max", T_max, 1),
             real_number("CosineAnnealingLR", "eta_min", eta_min),
         )
         super().__init__(optimizer, last_epoch)

@@ -11,8 +11,16 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
 from genesis.optim.optimizer import Optimizer
-from genesis.optim.options import scalar, whole_number
-from genesis.optim.schedules.base import LRScheduler, expect_optimizer, left_to_calls, of_groups, one_of, real_number
+from genesis.optim.options import scalar
+from genesis.optim.schedules.base import (
+    LRScheduler,
+    expect_optimizer,
+    left_to_calls,
+    of_groups,
+    one_of,
+    real_number,
+    step_count,
+)
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -41,10 +49,10 @@ class ReduceLROnPlateau(LRScheduler):
         optimizer: Optimizer,
         mode: str = "min",
         factor: float = 0.1,
-        patience: int = 10,
+        patience: float = 10,
         threshold: float = 1e-4,
         threshold_mode: str = "rel",
-        cooldown: int = 0,
+        cooldown: float = 0,
         min_lr: float | Sequence[float] = 0,
         eps: float = 1e-8,
     ) -> None:
@@ -56,8 +64,8 @@ class ReduceLROnPlateau(LRScheduler):
         self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
         self.min_lrs = of_groups(name, "min_lr", min_lr, optimizer)
         self.patience, self.cooldown = (
-            whole_number(name, "patience", patience, 0),
-            whole_number(name, "cooldown", cooldown, 0),
+            step_count(name, "patience", patience, 0),
+            step_count(name, "cooldown", cooldown, 0),
         )
         self.eps, self.last_epoch = real_number(name, "eps", eps), 0
         self.mode = one_of(name, "mode", mode, ("min", "max"))
