@@ -3476,7 +3476,7 @@ class Methods:
         """In-place form of `trunc`: writes the result into this tensor and returns it."""
     def type(self, dtype: Any = ..., non_blocking: builtins.bool = ...) -> Any:
         """The name of PyTorch's class of such tensors, ``torch.FloatTensor``; or with an argument (a dtype, such a class or its
-        name, or ``Tensor`` for the default dtype) this tensor converted.
+        name, which say where, too, or ``Tensor`` for the default dtype) this tensor converted.
         """
     def type_as(self, other: Any) -> Any: ...
     def unbind(self, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
