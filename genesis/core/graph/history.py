@@ -39,10 +39,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if not requires_grad:
         if not self.is_leaf:
             raise GraphError(message("requires_grad_", "only a leaf can stop requiring grad", hint="use y.detach()"))
-        node: Any = self._node
-        if node is not None and node._hooks is not None:
-            self._own_hooks = node._hooks
-        self._own_grad, self._node, self._retained = self.grad, None, None
+        if self._node is not None:
+            self._own_grad, self._own_node, self._node, self._retained = self.grad, self._node, None, None
+            self._own_node._grad = None
     elif self._node is None:
         if self._array.dtype.kind not in "fcV" and not self.dtype.is_floating_point:
             raise DTypeError(
@@ -60,12 +59,25 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                     hint="clone() it",
                 )
             )
-        self._node = leaf(self)
-        if self._own_hooks is not None:  # those it had before it stopped
-            self._node._hooks, self._own_hooks = self._own_hooks, None
+        self._node = _node_again(self)
+        self._node._grad = None  # what came while it had stopped went nowhere
         if self._own_grad is not None:
             self._node.grad, self._own_grad = self._own_grad, None
     return self
+
+
+def _node_again(self: Tensor) -> AccumulateGrad:
+    """The node of a leaf that begins to require grad: the one it had before it stopped, results may lead there; or a new
+    one, with the hooks of that.
+    """
+    before, self._own_node = self._own_node, None
+    new = leaf(self)
+    if before is None or before.tensor() is not self:
+        return new
+    if (before._shape, before._dtype, before._virtual) == (new._shape, new._dtype, new._virtual):
+        return before  # type: ignore[no-any-return]
+    new._hooks = before._hooks
+    return new
 
 
 def check_grad(self: Tensor, value: Any) -> None:

@@ -83,7 +83,7 @@ class Tensor(Methods):
     _view: Any
     _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
-    _own_hooks: Any = None  # of a leaf that stopped requiring grad, for when it begins again
+    _own_node: Any = None  # of a leaf that stopped requiring grad, for when it begins again
     _sharding: Any = None  # where these are a rank's rows of a tensor: `distributed/sharded.py`
     # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is
     # another
