@@ -34,7 +34,10 @@ def compile(
     backend: str = "genesis",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
 ) -> Any:
     """A function or a module that is traced once, and then runs as one call: the same numbers, less time.
 
@@ -46,7 +49,10 @@ def compile(
         dynamic: accepted for PyTorch's sake: each shape has a graph of its own
         backend: ``"eager"`` compiles nothing; PyTorch's other names are accepted
         mode, options: accepted for PyTorch's sake
+        name: what warnings and ``explain()`` call it
         disable: compile nothing
+        recompile_limit: how many graphs there may be, 8 if None; other kinds of calls run as they are
+        isolate_recompiles: accepted for PyTorch's sake: graphs are counted for each compiled function anyway
 
     Returns:
         a function with the same arguments, and ``explain()``; of a module an `genesis.nn.compiled.OptimizedModule`
@@ -63,7 +69,10 @@ def compile(
     >>> [norm(genesis.tensor([3., k])).item() for k in (4., 0., 4.)]
     [5.0, 3.0, 5.0]
     """
-    given = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "mode": mode, "options": options, "disable": disable}  # fmt: skip
+    given = {
+        "fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "mode": mode, "options": options, "name": name,
+        "disable": disable, "recompile_limit": recompile_limit, "isolate_recompiles": isolate_recompiles,
+    }  # fmt: skip
     if model is None:
         return lambda function: compile(function, **given)
     if isinstance(model, OptimizedModule):

@@ -182,14 +182,14 @@ class Gradients:
 
     def restore(self) -> None:
         """Tensors of the outside get back the histories and gradients that they had."""
-        for leaf in self.leaves.values():
-            leaf.restore()
         for tensor, node, own_grad in self.histories.values():
             if node is None and isinstance(tensor._node, AccumulateGrad) and tensor._node._grad is not None:
                 self.began.append(weakref.ref(tensor))
             tensor._node = node
             if tensor._own_grad is not own_grad:
                 tensor._own_grad = own_grad
+        for leaf in self.leaves.values():
+            leaf.restore()
         self.histories.clear()
         self.leaves.clear()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from genesis.core.call import computing
 from genesis.core.call.op import Op
 from genesis.core.call.strides import with_strides
 from genesis.core.graph.generator import Generator
-from genesis.core.graph.node import AccumulateGrad
+from genesis.core.graph.node import AccumulateGrad, Node
 from genesis.core.graph.site import line_here, site_of, user_site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
@@ -166,6 +166,13 @@ class Tracer(AskedNumbers):
         if not same and not isinstance(tensor._array, Virtual):
             text = "the .grad of a tensor from outside is set that is no leaf or does not require grad"
             raise GraphError(message("trace", text, [("tensor", tensor._spec())]))
+
+    def differentiates(self, nodes: Iterable[Node]) -> None:
+        """A backward is about to run nodes: refuse those that were recorded before, they would be used up."""
+        old = next((n for n in nodes if not n.is_leaf and n._number < self.gradients.start), None)
+        if old is not None:
+            text = "a captured tensor was computed before: its gradient would have to go on to where it came from"
+            raise GraphError(message("trace", text, [("computed by", old.name())], "compute it inside"))
 
     def grad_adds(self, node: AccumulateGrad) -> None:
         """A backward is about to add to the .grad of a leaf."""

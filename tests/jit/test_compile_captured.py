@@ -1,5 +1,8 @@
 """What a compiled function reads of the outside is at each call what it is then: objects, containers and all in them."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import pytest
 
 import genesis
@@ -176,6 +179,36 @@ def test_arguments_that_are_containers_hold_other_tensors_at_each_call():
         batch["x"], pairs[0] = genesis.full((3,), float(call)), genesis.ones(3)
         assert step(batch, pairs).tolist() == [3.0 * call + 1] * 3
     assert step.explain().splitlines()[0] == "step: 1 graphs, 1 traces"
+
+
+class Pair(NamedTuple):
+    scale: float
+    tensor: genesis.Tensor
+
+
+@dataclass
+class Batch:
+    tensor: genesis.Tensor
+    more: list
+
+
+@pytest.mark.parametrize(
+    ("function", "made"),
+    [
+        (lambda p: p.tensor * p.scale, lambda x: Pair(2.0, x)),
+        (lambda p: (lambda inside, k=3: inside[1][0] * k)(p), lambda x: (2, [x])),
+        (lambda p: sum(x * k for k, x in p), lambda x: [(2, x), (3, x + 1)]),
+        (lambda p: sum(x * k for k, x in p["pairs"]), lambda x: {"pairs": [(2, x)]}),
+        (lambda p: sum(p.more, p.tensor), lambda x: Batch(x, [x * 2, 3.0])),
+    ],
+    ids=["a namedtuple", "tuples", "tuples in a list", "a dictionary", "a dataclass"],
+)
+def test_arguments_of_any_structure_hold_other_tensors_at_each_call(function, made):
+    step = genesis.compile(function, fullgraph=True)
+    for call in range(4):
+        x = genesis.full((3,), 1.0 + call)
+        assert step(made(x)).tolist() == function(made(x)).tolist()
+    assert step.explain().splitlines()[0].endswith("1 graphs, 1 traces")
 
 
 def test_gradients_of_tensors_that_require_none():

@@ -109,7 +109,10 @@ def run(
         grad_mode.set(create_graph)
         task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate, since)
         _running[thread] = task
-        if ACTIVE and tracer.get() is not None and task.is_ours():
+        active = tracer.get() if ACTIVE else None
+        if active is not None:
+            active.differentiates(task.reached if task.wanted is None else task.wanted)
+        if active is not None and task.is_ours():
             unwatched(task.loop)
             if accumulate:
                 unwatched(partial(deliver, task.finished, create_graph))

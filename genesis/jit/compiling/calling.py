@@ -65,7 +65,7 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
     gradients = _gradients(text, graph)
     text.add(*(["done = []"] if decided.calls else []))
     text.add(f"with {text.name(object_lock(reentrant=bool(decided.calls)))}:")
-    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, bool(decided.calls))])
+    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, decided)])
     text.add(*_returned(text, graph, count, flow, decided))
     return text.compiled("call", "sure, args, kwargs")
 
@@ -118,9 +118,7 @@ def _negative_zeros(var: Var) -> Any:
 # ---- the call
 
 
-def _computed(
-    text: Text, graph: Graph, step: Any, count: int, gradients: list[str], decided_calls: bool
-) -> Iterator[str]:
+def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[str], decided: Decided) -> Iterator[str]:
     """The counts go up, the numbers are asked for, all is computed and written."""
     streams = [text.name(s) for s in graph.binding.streams]
     numbers, undo = numbers_of(text, graph)
@@ -135,7 +133,7 @@ def _computed(
     yield from ["    " + line for line in numbers]
     more = ""
     if isinstance(step, Segments):
-        done = "done" if decided_calls else "None"
+        done = "done" if decided.calls else "None"
         more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, False))}"
     yield f"    values = {text.name(step.run)}({given}, numbers, ({starts}){more})"
     undo += [f"{s}._position(s{i})" for i, s in enumerate(streams)]
@@ -147,6 +145,7 @@ def _computed(
         f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
     ]
     settled += [*_counted(text, graph), *_set_gradients(text, graph, step)]
+    settled += [f"{f'x{x}' if x.__class__ is int else text.name(x)}.requires_grad_({now})" for x, now in decided.turned]
     if not settled and not graph.program.writes:
         yield "except BaseException:"
         yield from ["    " + line for line in (*undo, "raise")]

@@ -13,6 +13,7 @@ import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, ValuesView
+from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -22,7 +23,17 @@ from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
-from genesis.jit.compiling.stores import _LOADS, Chain, names_of, reads_of, remainders_of, steps_of, stores_of
+from genesis.jit.compiling.stores import (
+    _LOADS,
+    Chain,
+    Store,
+    makes,
+    names_of,
+    reads_of,
+    remainders_of,
+    steps_of,
+    stores_of,
+)
 from genesis.jit.compiling.young import is_young, stores_in
 
 Position = tuple[int, int | None]
@@ -92,6 +103,8 @@ class Watch:
         self.seeing: Any = None  # the profile function
         self.unknown = False  # whether code ran that had not been looked at
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
+        self._is_behind = False  # see `behind`
+        self._texts = Counter[str]()
         self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
 
     def __enter__(self) -> Watch:
@@ -106,6 +119,17 @@ class Watch:
         sys.setprofile(self._before)
         if self._collects:
             gc.enable()
+
+    @contextmanager
+    def behind(self) -> Iterator[None]:
+        """Look on once more, while gradients are taken of what the function gave."""
+        self._is_behind = True
+        sys.setprofile(self.seeing)
+        try:
+            yield
+            self.settle()
+        finally:
+            sys.setprofile(None)
 
     def _events(self) -> Callable[[FrameType, str, Any], None]:
         """What sees each call: most are of this package, and cost two looks into dictionaries."""
@@ -207,7 +231,8 @@ class Watch:
                 self._meet_whole(frame.f_locals.get(name), name)  # a default, or what code in C hands over
         if self.known is not None and code not in self.known and self._may_do_more(frame, code):
             self.unknown = True
-            self._note(f"{code.co_name} runs for the first time", frame)
+            what = "may do more than compute" if self._is_behind else "runs for the first time"
+            self._note(f"{code.co_name} {what}", frame)
         for target, name, line in stores_of(code) if self.lines else ():
             if (code.co_filename, line) in self.lines:
                 self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
@@ -216,7 +241,10 @@ class Watch:
         """Whether code that has not run before could have an effect that is seen too late to stop it: a write, or a step
         of an iterator from outside.
         """
-        if stores_of(code) or code.co_flags & 0x280:  # or it is a coroutine
+        stores = stores_of(code)
+        if self._is_behind:  # nobody else would have seen it before
+            stores = tuple([s for s in stores if not self._is_own(frame, code, s)])
+        if stores or code.co_flags & 0x280:  # or it is a coroutine
             return True
         for from_globals, chain in names_of(code):
             value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
@@ -227,6 +255,14 @@ class Watch:
                 stores = list(stores_in(value, name)) if name is not None else []
                 value = stores[-1][2] if stores else None
         return False
+
+    def _is_own(self, frame: FrameType, code: CodeType, store: Store) -> bool:
+        """Whether code that begins writes to what it has made itself by then, or to an argument that it may write to."""
+        if store.target is None:
+            return False
+        if store.target[0] in frame.f_locals:
+            return self._may_write(self._value(frame, store.target), store.name)
+        return len(store.target) == 1 and store.target[0] in makes(code)
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
         for target, name, line in stores_of(code):
@@ -370,7 +406,7 @@ class Watch:
                 raise Conflict(*self._containers[id(container)][1:])
         self._containers.clear()
         young = {id(x) for x in gc.get_objects(generation=0)}
-        texts = Counter[str]()
+        texts = self._texts
         for owner, (held, name, value, text) in self._seen.values():
             if id(owner) not in young:
                 texts[text] += 1

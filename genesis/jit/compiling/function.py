@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
@@ -26,10 +27,10 @@ from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
 from genesis.jit.compiling.effects import Conflict, Effect, Leaked, Moving, Stopped, Watch, position
 from genesis.jit.compiling.entries import Entry, aside, key_of, only_float
-from genesis.jit.compiling.hosts import containers_in
+from genesis.jit.compiling.hosts import containers_in, within
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer, divided, undivided
 from genesis.jit.compiling.leaves import NotKept
-from genesis.jit.compiling.reasons import Reasons, difference
+from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
@@ -57,8 +58,16 @@ class CompiledFunction:
         original: the function as it was
     """
 
-    def __init__(self, original: Callable[..., Any], fullgraph: bool = False, enabled: bool = True) -> None:
-        self.original, self.fullgraph, self.enabled = original, fullgraph, enabled
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        fullgraph: bool = False,
+        enabled: bool = True,
+        name: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.original, self.fullgraph, self.enabled, self.name = original, fullgraph, enabled, name
+        self.limit = LIMIT if limit is None else limit
         functools.update_wrapper(self, original, updated=())
         self.reset()
         every.add(self)
@@ -77,7 +86,8 @@ class CompiledFunction:
         self._lines: set[tuple[str, int]] = set()  # that write to objects
         self._keeps = not self.fullgraph  # whether what computes with numbers is kept, too
         self._constant: set[Any] = set()  # those of both that no graph can ask for
-        self.reasons = Reasons(getattr(self.original, "__name__", type(self.original).__name__))
+        name = self.name or getattr(self.original, "__name__", type(self.original).__name__)
+        self.reasons = Reasons(name, self.original)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for entry in self._recent:
@@ -90,10 +100,11 @@ class CompiledFunction:
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return CompiledFunction, (self.original, self.fullgraph, self.enabled)
+        return CompiledFunction, (self.original, self.fullgraph, self.enabled, self.name, self.limit)
 
     def __deepcopy__(self, memo: Any) -> CompiledFunction:
-        return CompiledFunction(deepcopy(self.original, memo), self.fullgraph, self.enabled)
+        original = deepcopy(self.original, memo)
+        return CompiledFunction(original, self.fullgraph, self.enabled, self.name, self.limit)
 
     def __repr__(self) -> str:
         return f"<compiled {self.reasons.name}: {len(self._recent)} graphs>"
@@ -160,7 +171,7 @@ class CompiledFunction:
             return self._first(key, leaves, args, kwargs)
         if len([e for e in self._entries.get(key, ()) if e.decided.answers]) >= WAYS:
             return self._not_compiled(key, f"values that Python asks for led {WAYS} ways", args, kwargs)
-        if len(self._recent) >= LIMIT:
+        if len(self._recent) >= self.limit:
             return self._not_compiled(key, self._full(key), args, kwargs)
         self.reasons.retraced(key, [e.why_not() for e in self._entries.get(key, ())][:1], list(self._entries))
         try:
@@ -332,16 +343,18 @@ class CompiledFunction:
             if given:
                 args, kwargs = _with_numbers(tracer, args, kwargs, given)
             tracer.hosts.containers = [*containers_in(args), *[c for x in kwargs.values() for c in containers_in(x)]]
-            watch.given = {id(container) for container in tracer.hosts.containers}
+            watch.given = {id(x) for x in within((args, kwargs))}
             for thing in (getattr(self.original, "__self__", None), *tree_flatten((args, kwargs))[0]):
                 if isinstance(thing, Dependable):
                     depends(thing)
-            with read_by(tracer, read), tracer.hosts.standing_in(), watch:
+            opened.enter_context(watch)
+            with read_by(tracer, read), tracer.hosts.standing_in():
                 result = self.original(*args, **kwargs)
                 watch.settle()
             return result
 
-        graph = tracer.run(run, args, kwargs)
+        with ExitStack() as opened:
+            graph = tracer.run(run, args, kwargs)
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
         _leave_changes(graph, tracer, watch)
@@ -363,8 +376,14 @@ class CompiledFunction:
 
     def _full(self, key: Any) -> str:
         known = [reason for e in self._entries.get(key, ()) for reason in e.why_not()]
-        what = known[0] if known else difference(list(self._entries)[-1], key)
-        return f"it was traced {LIMIT} times, for {LIMIT} kinds of calls, and {what}"
+        what = (
+            known[0]
+            if known
+            else self.reasons.difference(list(self._entries)[-1], key)
+            if self._entries
+            else "that is the limit"
+        )
+        return f"it was traced {self.limit} times, for {self.limit} kinds of calls, and {what}"
 
     def _not_compiled(self, key: Any, reason: str, args: Any, kwargs: Any, error: Exception | None = None) -> Any:
         """Run a call as it is; the first time with a warning."""

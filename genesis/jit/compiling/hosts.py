@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -147,6 +148,10 @@ class Hosts:
         new = sum([g is not None for g in own]) + sum([x.cell.written for x in leaves if x.cell is not None])
         return sum([c.written for c in cells]) + new, len(tracer.counts), len(tracer.calls)
 
+    def outside(self) -> tuple[int, ...]:
+        """Changes whenever the trace writes to tensors of the outside, or draws random numbers."""
+        return *self._stamp()[:2], *[stream._block - start for stream, start in self.tracer.streams]
+
     # ---- what they change
 
     def kept(self) -> list[tuple[Any, Any, Any]]:
@@ -265,6 +270,17 @@ def containers_in(x: Any) -> list[Any]:
         return []
     inside = [y for item in (x.values() if isinstance(x, dict) else x) for y in containers_in(item)]
     return inside if isinstance(x, tuple) else [x, *inside]
+
+
+def within(x: Any) -> Iterator[Any]:
+    """All containers in arguments: lists, dictionaries, tuples, and those of the fields of dataclasses."""
+    if is_dataclass(x) and not isinstance(x, type):
+        yield x
+        yield from within(getattr(x, "__dict__", None) or {f.name: getattr(x, f.name) for f in fields(x)})
+    elif isinstance(x, list | dict | tuple):
+        yield x
+        for item in x.values() if isinstance(x, dict) else x:
+            yield from within(item)
 
 
 def _looked_up(ask: Any) -> set[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from genesis.core.graph.node import FREED, AccumulateGrad, Output
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.effects import Conflict, Moving, Stopped
 from genesis.jit.compiling.hosts import Hosts
 from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.compiling.values import Number, Values
@@ -73,6 +75,7 @@ class Decided:
         calls: what Python does at each call
         told: how many tensors these are told: they are results behind those of the function
         behind: how many of the calls come before each question
+        turned: arguments and captured leaves that begin to require grad, or stop
         shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
@@ -87,6 +90,7 @@ class Decided:
     behind: tuple[int, ...] = ()
     closed: Ends = ()
     closed_told: Ends = ()
+    turned: tuple[tuple[int | Tensor, bool], ...] = ()
     shared: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     @property
@@ -114,6 +118,13 @@ class JointTracer(Tracer):
         self.behind: tuple[int, ...] = ()
         self.closed: Ends = ()
         self.closed_told: Ends = ()
+        self.turned: list[tuple[int | Tensor, bool]] = []  # see `Decided`
+        self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
+
+    def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
+        arguments, inner = super()._arguments(leaves)
+        self.own_gradients = [x._own_grad for x in leaves if isinstance(x, Tensor)]
+        return arguments, inner
 
     def number(self, tensor: Tensor) -> Any:
         return self.values.number(tensor)
@@ -154,6 +165,7 @@ class JointTracer(Tracer):
     def finished(self, result: Any, arguments: list[Capture]) -> Any:
         self.hosts.settle()
         self._refuse_histories(arguments)
+        self.turned = self._turns(arguments)
         leaves, self.structure = tree_flatten(result)
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
@@ -180,15 +192,39 @@ class JointTracer(Tracer):
                 hint = "write under no_grad, or what is detached"
                 raise GraphError(message("compile", text, [("tensor", x._spec()), ("by", x._node.name())], hint))
 
+    def _turns(self, arguments: list[Capture]) -> list[tuple[int | Tensor, bool]]:
+        """What requires grad now and did not before, or the other way."""
+        began = {leaf.argument for leaf in self.gradients.leaves.values()}
+        for i, a in enumerate(arguments):
+            x = a.tensor()
+            if i not in began and x is not None and x.grad is not self.own_gradients[i]:
+                raise GraphError(message("compile", "the .grad of an argument is looked at, or changes"))
+        given = [(i, i in began, a.tensor()) for i, a in enumerate(arguments)]
+        changed = [(x, before) for x, before, _ in self.gradients.histories.values()]
+        captured = [(x, before is not None, x) for x, before in changed if not self.memory.was_made(x._array)]
+        return [
+            (what, not before)
+            for what, before, x in (*given, *captured)
+            if x is not None and (x._node is not None) is not before
+        ]
+
     def _gradients(self, leaves: list[Any], arguments: list[Capture]) -> Sequence[Any]:
         """The gradients of what the results with a history come from."""
         live = {i: y for i, y in enumerate(leaves) if isinstance(y, Tensor) and y._node is not None}
+        if any([self._is_own(y._node, arguments) for y in live.values()]):
+            text = "a result is a leaf that the function made: its gradient would be found there"
+            raise GraphError(message("compile", text, hint="return it without requires_grad"))
         seen: dict[int, int] = {}
         self.outputs = [i for i, y in live.items() if seen.setdefault(id(y), i) == i and self._is_open(y)]
         self.closed = tuple([(i, self._ends_of(y, arguments)) for i, y in live.items() if not self._is_open(y)])
         if not self.outputs:
             return ()
-        sources = self._sources([leaves[i]._node for i in self.outputs])
+        edges = [leaves[i]._node for i in self.outputs]
+        sources = [node for node in self._sources(edges) if not self._is_own(node, arguments)]
+        for i in self.outputs:
+            if not any([node is source for node in _nodes([leaves[i]._node]) for source in sources]):
+                text = "a result has a history that leads to nothing but tensors that the function made"
+                raise GraphError(message("compile", text, hint="return what is detached"))
         outputs = [leaves[i] for i in self.outputs if not self._is_source(leaves[i], sources)]
         self.outputs = [i for i in self.outputs if not self._is_source(leaves[i], sources)]
         if not outputs:
@@ -200,17 +236,36 @@ class JointTracer(Tracer):
             arguments.append(capture)
             cotangents.append(wrap(Traced(self, capture.cell, capture.var.spec)))
         tensors = [node.tensor() for node in sources]
+        if any([x is y and not now for y, now in self.turned for x in tensors]):
+            raise GraphError(message("compile", "a captured tensor that a result comes from stops requiring grad"))
         self.inputs = [self._input(x, arguments) for x in tensors]
         held = [(node, node._hooks) for node in sources]
         try:  # the hooks of leaves run when the gradients arrive there
             for node, _ in held:
                 node._hooks = None
-            gradients = grad(outputs, tensors, cotangents, retain_graph=len(outputs) > 1, allow_unused=True)
-            self.reached = self._reached(outputs, tensors, cotangents, gradients)
+            with self._only_computing():
+                gradients = grad(outputs, tensors, cotangents, retain_graph=len(outputs) > 1, allow_unused=True)
+                self.reached = self._reached(outputs, tensors, cotangents, gradients)
         finally:
             for node, hooks in held:
                 node._hooks = hooks
         return gradients  # type: ignore[no-any-return]
+
+    @contextmanager
+    def _only_computing(self) -> Iterator[None]:
+        """A backward is computed again at each call, but nothing else of it is done again: refuse what it does besides, in
+        hooks, in backwards of Functions or where a checkpoint runs its function once more.
+        """
+        before = self.hosts.outside()
+        try:
+            with self.watch.behind() if self.watch is not None else nullcontext():
+                yield
+        except (Stopped, Conflict, Moving) as stop:
+            effect = self.watch.effect or f"{stop.args[1]} is read, which a statement changes"
+            raise GraphError(f"{effect}, in the backward: a compiled call would not do it again") from None
+        if self.hosts.outside() != before:
+            text = "the backward writes to tensors from outside, or draws random numbers"
+            raise GraphError(message("compile", text, hint="compile the whole step, with its backward"))
 
     def _reached(self, outputs: Any, tensors: Any, cotangents: Any, gradients: Any) -> tuple[set[int], ...]:
         """Which results' gradients go on to each of `tensors`. Mostly the calls show it; zeros are made of nothing, and
@@ -241,6 +296,14 @@ class JointTracer(Tracer):
     def _is_open(self, y: Tensor) -> bool:
         """Whether a backward could begin at a tensor: nothing behind it was freed by one."""
         return all(node._saved is not FREED for node in _nodes([y._node]))
+
+    def _is_own(self, node: Any, arguments: list[Capture]) -> bool:
+        """Whether a node is that of a leaf that the function made."""
+        if not node.is_leaf or node._number < self.gradients.start:
+            return False
+        x = node.tensor()
+        outside = id(x) in self.gradients.histories and not self.memory.was_made(x._array)
+        return not outside and not any([a.tensor() is x for a in arguments])
 
     def _is_source(self, y: Tensor, sources: list[AccumulateGrad]) -> bool:
         return any(y._node is node for node in sources)
@@ -343,6 +406,7 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.behind,
         tracer.closed,
         tracer.closed_told,
+        tuple(tracer.turned),
         tracer.shared,
     )
 

@@ -20,7 +20,10 @@ def compiled(
     backend: str = "genesis",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
 ) -> CompiledFunction:
     """A compiled function; see `genesis.compile`, which says what the arguments are."""
     if not callable(function):
@@ -38,4 +41,4 @@ def compiled(
         raise ArgumentValueError(message("compile", f"unknown mode {mode!r}", hint=", ".join(MODES)))
     if isinstance(function, CompiledFunction):
         function = function.original
-    return CompiledFunction(function, bool(fullgraph), not disable and backend != "eager")
+    return CompiledFunction(function, bool(fullgraph), not disable and backend != "eager", name, recompile_limit)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any
 
 _PARTS = ("the structure of the arguments", "an argument", "a mode", "the default dtype or device")
 
 
 class Reasons:
-    """The history of a compiled function."""
+    """The history of a compiled function.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Attributes:
+        parameters: the names of the arguments of the function that have a place
+    """
+
+    def __init__(self, name: str, function: Any) -> None:
+        self.name, self.parameters = name, _parameters(function)
         self.traces: list[str] = []
         self.refusals: dict[str, int] = {}
 
@@ -22,12 +28,30 @@ class Reasons:
                 "; ".join(dict.fromkeys(reason for some in changes for reason in some)) or "Python decided otherwise"
             )
         else:
-            self.traces.append(difference(known[-1], key) if known else "the first trace")
+            self.traces.append(self.difference(known[-1], key) if known else "the first trace")
 
     def refused(self, reason: str) -> bool:
         """A call is not compiled; returns whether that is news."""
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
         return len(self.refusals) == 1 and self.refusals[reason] == 1
+
+    def difference(self, before: Any, now: Any) -> str:
+        """What is otherwise in the key of a call, in words."""
+        for what, a, b in zip(_PARTS, before, now, strict=True):
+            if a == b:
+                continue
+            if what != "an argument" or len(a) != len(b):
+                return f"{what} is {_shown(b)}, it was {_shown(a)}"
+            i = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+            return f"argument {self._names(now[0])[i]} is {_shown(b[i])}, it was {_shown(a[i])}"
+        return "nothing that can be seen in a call is otherwise"
+
+    def _names(self, structure: Any) -> list[str]:
+        """What the leaves of the arguments are called."""
+        args, kwargs = structure.children
+        own = [*self.parameters, *[f"args[{i}]" for i in range(len(self.parameters), len(args.children))]]
+        pairs = [*zip(own, args.children, strict=False), *zip(kwargs.rest, kwargs.children, strict=True)]
+        return [name for own_name, tree in pairs for name in _names(tree, own_name)]
 
     def text(self, entries: tuple[Any, ...]) -> str:
         lines = [f"{self.name}: {len(entries)} graphs, {len(self.traces)} traces"]
@@ -42,16 +66,27 @@ class Reasons:
         return "\n".join(lines)
 
 
-def difference(before: Any, now: Any) -> str:
-    """What is otherwise in the key of a call, in words."""
-    for what, a, b in zip(_PARTS, before, now, strict=True):
-        if a == b:
-            continue
-        if what != "an argument" or len(a) != len(b):
-            return f"{what} is {_shown(b)}, it was {_shown(a)}"
-        i = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
-        return f"argument {i} is {_shown(b[i])}, it was {_shown(a[i])}"
-    return "nothing that can be seen in a call is otherwise"
+def _names(tree: Any, name: str) -> Iterator[str]:
+    """What the leaves of an argument are called."""
+    if tree.kind is None:
+        yield name
+    fields = issubclass(tree.kind, tuple) and getattr(tree.kind, "_fields", None) if tree.kind else None
+    for i, child in enumerate(tree.children):
+        if isinstance(tree.rest, tuple) and tree.kind is not None and issubclass(tree.kind, Mapping):
+            inside = f"{name}[{tree.rest[i]!r}]"
+        elif fields or isinstance(tree.rest, tuple):
+            inside = f"{name}.{(fields or tree.rest)[i]}"
+        else:
+            inside = f"{name}[{i}]"
+        yield from _names(child, inside)
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        parameters = signature(getattr(function, "forward", function)).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _shown(part: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -76,6 +77,17 @@ def stores_of(code: CodeType) -> tuple[Store, ...]:
         elif kind == "STORE_SLICE":
             stores.append(Store(_target(steps, i, 2), "", step.line))
     return tuple(stores)
+
+
+@functools.lru_cache(maxsize=4096)
+def makes(code: CodeType) -> frozenset[str]:
+    """The variables that only ever hold constants, and what calls and operators give."""
+    given: dict[str, bool] = {}
+    for before, step in itertools.pairwise(steps_of(code)):
+        if step.name in ("STORE_FAST", "STORE_DEREF"):
+            new = before.name.startswith(("CALL", "BINARY_OP", "BUILD_", "UNARY_", "LOAD_CONST"))
+            given[step.value] = given.get(step.value, True) and new
+    return frozenset([name for name, new in given.items() if new])
 
 
 def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
