@@ -13,7 +13,6 @@ and compares to a part in a thousand.
 
 from __future__ import annotations
 
-import linecache
 import random
 import sys
 import traceback
@@ -33,6 +32,7 @@ from genesis.jit.lowering import cache
 from genesis.jit.lowering import step as steps
 from genesis.testing import fuzz_traces
 from genesis.testing.command_line import options, tell
+from genesis.testing.fuzz_homes import HOMES, statement_at
 
 CALLS = 6
 FRESH = "tensor(angles.reshape(3, 4))"
@@ -122,6 +122,7 @@ class Program(NamedTuple):
     between: list[str]
     state: str = ""  # what there is besides
     calls: Sequence[str] = (FRESH,) * CALLS  # arguments
+    home: str = "globals"  # where the function finds what it reads, see `fuzz_homes`
 
 
 def written(seed: int) -> Program:
@@ -179,10 +180,7 @@ def _scope(program: Program) -> dict[str, Any]:
     scope["opt"] = eval(program.optimizer, scope)
     scope |= {"Stop": Stop, "suppress": suppress, "shown": list}
     exec(program.state, scope)
-    source = "def step(x):\n" + "".join(f"    {line}\n" for line in program.step)
-    name = f"<step {len(linecache.cache)}>"  # a name of its own: statements are taken out of the source
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    exec(compile(source, name, "exec"), scope)
+    scope["step"], scope["moved"] = HOMES[program.home](program.step, scope)
     return scope
 
 
@@ -215,6 +213,7 @@ def ran(program: Program, compiled: bool) -> list[Any]:
                 if isinstance(y, Tensor):
                     y.add_(0.5)
         exec(program.between[call], scope)
+        scope["moved"]()
         seen.append(_seen(scope, (*results, x)))
     return seen
 
@@ -227,8 +226,9 @@ def repaired(program: Program) -> tuple[Program, list[Any]]:
             return program, ran(program, False)
         except Exception as error:
             lines = [f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<step")]
-            if lines and lines[0] - 1 < len(program.step):
-                program = program._replace(step=[s for i, s in enumerate(program.step) if i != lines[0] - 2])
+            wrong = statement_at(program.step, program.home, lines[0]) if lines else 0
+            if lines and wrong < len(program.step) - 1:
+                program = program._replace(step=[s for i, s in enumerate(program.step) if i != wrong])
             elif lines and program.step[-1] != last:  # a result that is not made any more
                 program = program._replace(step=[*program.step[:-1], last])
             elif program.outside not in ("", OUTSIDE[0]):

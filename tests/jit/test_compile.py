@@ -13,7 +13,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
-from genesis.testing import fuzz_compile, fuzz_training
+from genesis.testing import fuzz_compile, fuzz_recipes, fuzz_training
 
 
 class Net(nn.Module):
@@ -225,11 +225,20 @@ def test_too_many_kinds_of_calls_are_run_as_they_are_with_one_warning():
         return x * factor
 
     x = genesis.ones(2)
-    with pytest.warns(UserWarning, match="argument 1 is") as told:
+    with pytest.warns(UserWarning, match="argument factor is") as told:
         for factor in range(20):
             assert f(x, factor).tolist() == [factor] * 2
     assert len(told) == 1
     assert "8 graphs" in f.explain()
+
+
+def test_fewer_graphs_under_another_name():
+    f = genesis.compile(lambda x, *rest, **more: x * rest[0]["k"][1], name="scaled", recompile_limit=2)
+    x = genesis.ones(2)
+    with pytest.warns(UserWarning, match=r"scaled is not compiled.* traced 2 times.* argument args\[1\]\['k'\]\[1\] is 3, it was 2"):  # fmt: skip
+        assert [f(x, {"k": (0, k)}).tolist() for k in (1, 2, 3)] == [[1.0] * 2, [2.0] * 2, [3.0] * 2]
+    assert f.explain().splitlines()[0] == "scaled: 2 graphs, 2 traces"
+    assert copy.deepcopy(f).limit == 2 and copy.deepcopy(f).name == "scaled"
 
 
 # ---- what Python does besides
@@ -730,6 +739,19 @@ def test_random_loops_of_training():
     counts, wrong = fuzz_compile.check(40, write=fuzz_training.written)
     assert not wrong, (wrong, counts)
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
+
+
+@pytest.mark.slow
+def test_random_recipes_of_training():
+    counts, wrong = fuzz_compile.check(60, write=fuzz_recipes.written)
+    assert not wrong, (wrong, counts)
+    assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
+
+
+@pytest.mark.parametrize("seed", [1052, 1127, 1187])
+def test_random_recipes_of_training_that_were_wrong_once(seed):
+    counts, wrong = fuzz_compile.check(1, seed, write=fuzz_recipes.written)
+    assert not wrong, (wrong, counts)
 
 
 @pytest.mark.parametrize("seed", [286, 664, 812])
