@@ -1,4 +1,4 @@
-"""Functions of sparse matrices; `genesis.ops.products.compressed` declares them.
+"""Functions of sparse matrices; `genesis.ops.products.sparse_functions` declares them.
 
 >>> import genesis
 >>> genesis.sparse.mm(genesis.eye(2).to_sparse(), genesis.ones(2, 1))
@@ -8,7 +8,7 @@ tensor([[1.],
 
 from __future__ import annotations
 
-from genesis.ops.products.compressed import SPARSE
+from genesis.ops.products.sparse_functions import SPARSE
 
 globals().update(SPARSE)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import genesis
 from genesis.base.errors import ArgumentValueError, message
-from genesis.ops.products.compressed import SPARSE
+from genesis.ops.products.sparse_functions import SPARSE
 from genesis.pytorch.stand_ins.common import (
     STORAGES,
     NoEffect,
