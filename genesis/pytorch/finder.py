@@ -86,11 +86,13 @@ def _importer() -> tuple[Any, bool]:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds ``torch`` and what is in it."""
+    """Finds ``torch`` and what is in it, and ``functorch``, which PyTorch brings along."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == "functorch":
+            return ModuleSpec(fullname, self, origin="genesis")
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
         if not has_module(fullname):
@@ -102,10 +104,13 @@ class _Finder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, origin="genesis", is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return TorchModule(spec.name)
+        return ModuleType(spec.name) if spec.name == "functorch" else TorchModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Attributes are found when they are asked for, but for modules that programs look through with ``vars``."""
+        if module.__name__ == "functorch":
+            functions = importlib.import_module("genesis.pytorch.functorch")
+            vars(module).update((name, getattr(functions, name)) for name in ("__all__", *functions.__all__))
         if module.__name__.startswith("torch.utils.tensorboard") and importlib.util.find_spec("tensorboard") is None:
             text = "torch.utils.tensorboard needs the package tensorboard"  # programs go without it where this fails
             raise MissingImport(message("import", text, hint="pip install tensorboard"))
@@ -159,6 +164,10 @@ def as_torch() -> ModuleType:
     return importlib.import_module("torch")
 
 
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in ("torch", "functorch")
+
+
 @contextmanager
 def installed() -> Iterator[ModuleType]:
     """`as_torch` for a block, even where PyTorch is imported; after it, ``torch`` is what it was before.
@@ -168,12 +177,12 @@ def installed() -> Iterator[ModuleType]:
     ...     torch.zeros(2)
     tensor([0., 0.])
     """
-    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name == "torch" or name.startswith("torch.")}
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_ours(name)}
     finders = list(sys.meta_path)
     try:
         yield as_torch()
     finally:
         sys.meta_path[:] = finders
-        for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+        for name in list(filter(_is_ours, sys.modules)):
             del sys.modules[name]
         sys.modules.update(before)
