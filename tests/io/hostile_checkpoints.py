@@ -486,6 +486,7 @@ def attempt(data):
 
 def main(seed, count):
     genesis.load(io.BytesIO(honest()[0]))  # what is imported on first use is here now
+    genesis.cuda.is_available()  # ... and what files are asked for that say that tensors were on a GPU
     sys.addaudithook(hook)
     with open("/proc/self/statm") if os.path.exists("/proc/self/statm") else io.StringIO("0") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
