@@ -29,10 +29,10 @@ def test_a_few_hundred_programs():
 
 
 @pytest.mark.slow
-def test_twenty_thousand_programs():
-    kinds, _, wrong = fuzz.fuzz(20_000)
+def test_ten_thousand_programs():
+    kinds, _, wrong = fuzz.fuzz(10_000)
     assert not wrong, explain(wrong)
-    assert kinds["equal"] > 8000
+    assert kinds["equal"] > 4000
 
 
 def no_version_check(monkeypatch):
