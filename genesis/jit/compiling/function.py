@@ -44,6 +44,7 @@ from genesis.kernels.llvm import loops
 LIMIT = 8  # graphs of one function
 WAYS = 4  # graphs for calls that differ in what Python decided
 ATTEMPTS = 3  # at tracing a call that sets something up
+ONCE = "that it made while it was traced", "the .grad of a tensor from outside is set"  # maybe not at the next call
 STATEMENTS = 24  # that Python does at each call
 watched: ContextVar[bool] = ContextVar("genesis_compile_watched", default=False)
 compiling: ContextVar[bool] = ContextVar("genesis_compiling", default=False)
@@ -180,7 +181,7 @@ class CompiledFunction:
         except Stopped as stop:
             return self._stopped(stop, key, args, kwargs)
         except GenesisError as error:
-            if "that it made while it was traced" in str(error) and self._left.get(key, 0) + 1 < ATTEMPTS:
+            if any([text in str(error) for text in ONCE]) and self._left.get(key, 0) + 1 < ATTEMPTS:
                 self._left[key] = self._left.get(key, 0) + 1
                 return self.original(*args, **kwargs)
             return self._not_compiled(key, str(error), args, kwargs, error)
