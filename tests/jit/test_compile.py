@@ -658,6 +658,23 @@ def test_methods_are_compiled_for_each_object():
     assert one(genesis.ones(())).item() == 5.0
 
 
+def test_threads_whose_first_calls_come_at_once_have_one_graph():
+    """Each of them traced for itself: eight of them left no graph for other calls."""
+    step, results = genesis.compile(lambda x: (x * 2).sum()), []
+    begin = threading.Barrier(6)
+
+    def work():
+        begin.wait()
+        results.append(step(genesis.ones(4)).item())
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [8.0] * 6 and step.explain().splitlines()[0].endswith("1 graphs, 1 traces")
+
+
 def test_threads_that_call_at_once():
     model = Net().eval()
     fast = genesis.compile(model, fullgraph=True)

@@ -150,6 +150,11 @@ class CompiledFunction:
             raise GraphError(message("compile", f"{self.reasons.name} would be traced again, the stance refuses that"))
         with self._lock:
             key = self._changing(key, leaves, structure)
+            for entry in self._entries.get(key, ()):
+                if not any([entry is tried for tried in entries]):  # another thread has traced meanwhile
+                    result = entry.careful(args, kwargs)
+                    if result is not MISS:
+                        return result
             return self._new(key, leaves, args, kwargs)
 
     def _changing(self, key: Any, leaves: list[Any], structure: Any) -> Any:
