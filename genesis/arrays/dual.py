@@ -22,10 +22,10 @@ class Dual(Layer):
 
     The tangent's memory is ``shared`` where it may be somebody else's, or is laid out in another way than the value's.
     Before it is written to, or seen through a view, it gets memory of its own in the value's layout: then a view of the
-    one is a view of the other.
+    one is a view of the other. ``given`` is the tensor that the tangent was given as, where a program may ask for it.
     """
 
-    __slots__ = ("primal", "shared", "tangent")
+    __slots__ = ("given", "primal", "shared", "tangent")
     varying = "has a tangent"
 
     def __init__(self, primal: Any, tangent: Any, level: int, from_outside: bool = False, shared: bool = True) -> None:

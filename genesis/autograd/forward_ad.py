@@ -107,6 +107,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
     array = out._array
     if isinstance(array, Dual) and isinstance(array.tangent, np.ndarray) and isinstance(array.primal, np.ndarray):
         array.shared = array.tangent.strides != array.primal.strides
+        if not array.shared:
+            array.given = tangent
     return out
 
 
@@ -122,4 +124,11 @@ def unpack_dual(tensor: Tensor, *, level: Any = None) -> UnpackedDualTensor:
     if level is None and not _mine():
         return UnpackedDualTensor(tensor, None)
     number = _number("unpack_dual", level)
-    return UnpackedDualTensor(primal_of(tensor, number), tangent_of(tensor, number))
+    given = _given(tensor._array, number)
+    return UnpackedDualTensor(primal_of(tensor, number), tangent_of(tensor, number) if given is None else given)
+
+
+def _given(array: Any, number: int) -> Tensor | None:
+    """The tensor that `make_dual` was given as the tangent, as long as it is the tangent."""
+    given: Tensor | None = getattr(array, "given", None) if isinstance(array, Dual) and array.level == number else None
+    return given if given is not None and given._array is array.tangent else None

@@ -401,3 +401,22 @@ def test_integers_have_no_tangents():
         RuntimeError, match="jvp: can differentiate by floating and complex tensors only, got genesis.int64"
     ):
         genesis.func.jvp(lambda x: x * 2, (genesis.tensor([1]),), (genesis.tensor([1]),))
+
+
+def test_a_tangent_is_the_tensor_that_was_given():
+    x, t = genesis.rand(3, 3), genesis.rand(3, 3)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        assert forward_ad.unpack_dual(dual).tangent is t
+        assert forward_ad.unpack_dual(forward_ad.make_dual(x, t.T)).tangent is not t  # it gets the layout of the value
+        assert forward_ad.unpack_dual(dual.view(9)).tangent.tolist() == t.view(9).tolist()
+        dual.mul_(2.0)
+        assert forward_ad.unpack_dual(dual).tangent.tolist() == t.tolist()
+        with forward_ad.dual_level():
+            assert forward_ad.unpack_dual(dual).tangent is None
+    w = genesis.rand(3, 3, requires_grad=True)
+    with forward_ad.dual_level():
+        seen = forward_ad.unpack_dual(forward_ad.make_dual(x, w)).tangent
+        assert seen is w
+        (seen**2).sum().backward()
+    assert genesis.equal(w.grad, 2 * w.detach())
