@@ -169,6 +169,21 @@ def test_what_is_not_read_is_of_no_matter():
     assert step.explain().splitlines()[0] == "step: 1 graphs, 1 traces"
 
 
+def test_what_dataclasses_do_themselves_is_not_looked_at():
+    @dataclass(frozen=True)
+    class Options:
+        scale: float
+        tensor: object
+
+    @genesis.compile(fullgraph=True)
+    def step(x):
+        options = Options(2.0, x)
+        return options.tensor * options.scale
+
+    assert [step(genesis.ones(2) * k).tolist() for k in range(3)] == [[2.0 * k] * 2 for k in range(3)]
+    assert "__setattr__" not in step.explain()
+
+
 def test_arguments_that_are_containers_hold_other_tensors_at_each_call():
     batch, pairs = {"x": None}, [None, 2.0]
 

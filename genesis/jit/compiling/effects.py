@@ -163,7 +163,8 @@ class Watch:
     def _kind(self, code: CodeType) -> str:
         """Whose code this is."""
         name = code.co_filename
-        if LIBRARY[name] or name.startswith("<frozen") or _EINOPS in name:
+        made = code.co_qualname.startswith("__create_fn__.")  # by dataclasses: they set attributes of what is new
+        if LIBRARY[name] or name.startswith("<frozen") or _EINOPS in name or made:
             kind = _OURS
         elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and "site-packages" not in name):
             kind = _BETWEEN
