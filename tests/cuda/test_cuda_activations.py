@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
@@ -41,6 +42,20 @@ def test_what_is_laid_out_with_gaps_and_far_numbers(approximate):
         same(graded(approximate), genesis.randn(4, 10)[:, ::3], tolerance=2e-6)
         same(graded(approximate), genesis.randn(4, 1).expand(4, 3), tolerance=2e-6)
         same(lambda x: F.gelu(x, approximate=approximate), genesis.zeros(0, 3))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_in_steps(approximate, way):
+    """There it is a function of a kernel of loops, with what is before and behind it."""
+    with emulated(way):
+        x = (genesis.randn(5, 37) * 3).to("cuda")
+        run = genesis.compile(graded(approximate))
+        for _ in range(2):
+            for got, expected in zip(run(x), graded(approximate)(x.cpu()), strict=True):
+                np.testing.assert_allclose(got.detach().cpu().numpy(), expected.detach().numpy(), rtol=2e-6, atol=2e-6)
+        (entry,) = run._recent
+        assert any(["gelu" in str(call) for phase in entry.step.phases if phase.stages for call in phase.calls])
 
 
 def test_second_derivatives_are_those_of_the_composition():

@@ -101,6 +101,23 @@ def of_module(model, *shape):
     return step, genesis.randn(*shape, device="cuda")
 
 
+def half(model, *shape):
+    """A step under autocast."""
+    model = model.to("cuda")
+    optimizer = genesis.optim.AdamW(model.parameters())
+
+    def step(x):
+        optimizer.zero_grad()
+        with genesis.autocast("cuda", genesis.bfloat16):
+            y = model(x)
+        loss = y.float().square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, genesis.randn(*shape, device="cuda")
+
+
 # launches, bytes moved, and the bytes of the arena
 BUDGETS = {
     "an MLP's step with Adam": (mlp, 24, 13_850_000, 280_000),
@@ -110,6 +127,7 @@ BUDGETS = {
         14_050_000,
         1_510_000,
     ),
+    "a layer of a transformer with AdamW, in bfloat16": (lambda: half(Block(), 4, 64, 64), 46, 7_400_000, 630_000),
     "a residual block, forward and backward": (lambda: of_module(Residual(), 8, 16, 16, 16), 32, 7_000_000, 1_050_000),
 }
 
@@ -119,6 +137,25 @@ def test_launches_and_bytes(name, gpu):
     make, launches, moved, arena = BUDGETS[name]
     now = told(*make())
     assert (now.launches <= launches, now.moved <= moved, now.arena <= arena) == (True,) * 3, str(now)
+
+
+def test_16_bits_stay_so_in_memory(gpu):
+    """Products of a step under autocast are asked for in 16 bits, those of gradients, too; attention is one call forward and
+    one backward; and GELU's gradient reads two numbers of 16 bits and writes one.
+    """
+    step, x = half(Block(), 4, 64, 64)
+    step(x)
+    made = step_of(jit.optimized(jit.trace(step, x)).program)
+    calls = [phase.calls[0] for phase in made.phases if not phase.stages]
+    products = [call for call in calls if call.op in ("linear", "matmul", "matmul_tn")]
+    assert len(products) == 12 and {v.spec.dtype for call in products for v in (*call.inputs, *call.outs)} == {
+        genesis.bfloat16.np
+    }
+    (forward, backward) = [call for call in calls if "attention" in call.op]
+    assert backward.op == forward.op + ".backward" and forward.outs[1].spec.shape == (4, 4, 64, 1)
+    (entry,) = [e for e in made.explain().entries if "gelu.CudaArray.backward" in e.title]
+    count = 4 * 64 * 256
+    assert (entry.read, entry.written) == (4 * count, 2 * count)
 
 
 def test_an_optimizer_moves_what_it_must(gpu):

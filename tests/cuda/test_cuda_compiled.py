@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -289,6 +290,45 @@ def test_autocast(dtype, gpu):
     expected = step(x).item()
     for _ in range(4):
         assert abs(run(x).item() / expected - 1) < 2e-2
+
+
+class Attending(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm = nn.MultiheadAttention(16, 4, batch_first=True), nn.LayerNorm(16)
+        self.wide, self.narrow = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
+        y = self.norm(x)
+        x = x + self.attention(y, y, y, attn_mask=mask, is_causal=True, need_weights=False)[0]
+        return x + self.narrow(F.gelu(self.wide(x), approximate="tanh"))
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16, genesis.float16])
+def test_gradients_of_attention_and_products(dtype, gpu):
+    """Values and gradients of a compiled layer are those of the layer as it is."""
+    genesis.manual_seed(1)
+    model, x = Attending().to("cuda"), genesis.randn(2, 9, 16, device="cuda")
+
+    def step(x):
+        model.zero_grad()
+        with nullcontext() if dtype is genesis.float32 else genesis.autocast("cuda", dtype):
+            y = model(x)
+        loss = y.float().square().mean()
+        loss.backward()
+        return loss, y
+
+    loss, y = step(x)
+    expected = [loss, y, *[p.grad.clone() for p in model.parameters()]]
+    run = genesis.compile(step)
+    tolerance = 1e-5 if dtype is genesis.float32 else 3e-2
+    for _ in range(3):
+        got = [*run(x), *[p.grad for p in model.parameters()]]
+        for a, b in zip(got, expected, strict=True):
+            a, b = a.detach().cpu().float().numpy(), b.detach().cpu().float().numpy()
+            np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(abs(b).max(), 1e-3))
+    assert is_graph(steps_of(run)[0])
 
 
 def test_other_streams_wait(gpu):

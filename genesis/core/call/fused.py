@@ -40,6 +40,7 @@ When = Callable[..., bool]
 Infer = Callable[..., tuple[Spec, tuple[Any, ...]]]
 
 
+RESULT = "out"  # how `infer` says that a kernel keeps its result
 FUSED: dict[str, Op] = {}  # fused calls, and their backwards, as ops of programs: by name
 
 
@@ -185,6 +186,8 @@ class Fused:
         """
         assert self.infer is not None
         name, infer = f"fused.{self.op.name}" + (f".{self.number}" if self.number > 1 else ""), self.infer
+        if self.arrays is not np.ndarray:  # of a device: another kernel, which keeps other things
+            name += f".{self.arrays.__name__}"
         masks: dict[Any, list[bool]] = {}  # what is kept and is no parameter, by which arguments are None
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
@@ -192,20 +195,21 @@ class Fused:
             given = tuple([a is None for a in arrays])
             own = masks.get(given)
             if own is None:
-                specs = infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays])[1]
+                specs = infer(*[spec_of(a) if isinstance(a, self.arrays) else a for a in arrays])[1]
                 own = masks[given] = [isinstance(spec, Spec) for spec in specs]
             return (out, *[x for x, mine in zip(kept, own, strict=True) if mine])
 
         def results(*specs: Any) -> list[Spec]:
             out, kept = infer(*specs)
-            return [Spec(s.shape, s.dtype) for s in (out, *kept) if isinstance(s, Spec)]
+            device = specs[self.tensors[0]].device
+            return [Spec(s.shape, s.dtype, device) for s in (out, *kept) if isinstance(s, Spec)]
 
         def backward(g: Any, kept: Any, wanted: tuple[Any, ...]) -> tuple[Any, ...]:
             gradients = self.gradients(g, kept, tuple([each is not None for each in wanted]))
             return tuple([array for array in gradients if array is not None])
 
         def gradients(g: Any, kept: Any, wanted: tuple[Any, ...]) -> list[Spec]:
-            return [Spec(*each) for each in wanted if each is not None]
+            return [Spec(each[0], each[1], g.device) for each in wanted if each is not None]
 
         ops = (
             Op(name, FUSION, self.op.signature, self.op.meaning, infer=results),
@@ -250,6 +254,8 @@ class Fused:
         for each in self.infer(*specs)[1]:
             if isinstance(each, Spec):
                 kept.append(next(made))
+            elif each == RESULT:
+                kept.append(out)
             else:
                 given = None if each is None else args[names.index(each)]
                 kept.append(active.value(given) if isinstance(given, Tensor) else given)
@@ -342,7 +348,7 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
             ):
                 return NotImplemented
             if active is not None:
-                return active.unwatched(partial(_in_trace, table.get(np.ndarray), indices, args, active))
+                return active.unwatched(partial(_in_trace, table, indices, args, active))
         arrays = list(args)
         edges: list[Any] = []
         kind: Any = None
@@ -410,12 +416,26 @@ def _written_there(entry: Fused, tensors: list[Any]) -> bool:
     return bool(entry.written) and plain and MEMORIES[specs[0].device.type].arrays in entry.op.kernels
 
 
-def _in_trace(entry: Fused | None, indices: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
+def _for_trace(table: dict[type, Any], tensors: list[Any]) -> Fused | None:
+    """The kernel that a trace records: that of the device where all tensors are, if programs can have it."""
+    devices = {device_of(x._array) for x in tensors}
+    ours = table.get(np.ndarray)
+    if devices == {CPU}:
+        return ours
+    memory = MEMORIES.get(next(iter(devices)).type) if len(devices) == 1 else None
+    theirs = None if memory is None else table.get(memory.arrays)
+    if theirs is not None and theirs.infer is not None:
+        return theirs  # type: ignore[no-any-return]
+    return ours if ours is not None and _written_there(ours, tensors) else None
+
+
+def _in_trace(table: dict[type, Any], indices: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
     """The call recorded as one, where its kernel would compute it outside of the trace."""
     tensors = [args[i] for i in indices if args[i] is not None]
-    if entry is None or not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
+    if not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
         return NotImplemented
-    if any([device_of(x._array) != CPU for x in tensors]) and not _written_there(entry, tensors):
+    entry = _for_trace(table, tensors)
+    if entry is None:
         return NotImplemented
     if any([isinstance(a, HostNumber) for a in args]) and not entry.written:
         return NotImplemented  # it may be another at each replay, and what is computed another function

@@ -20,6 +20,7 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray
 from genesis.base import dtypes
+from genesis.base.device import CPU
 from genesis.core.graph import autocast
 from genesis.core.graph.node import Node
 from genesis.core.graph.tensor import Tensor
@@ -75,7 +76,7 @@ def in_float32(
         return called(op, function, args)
     if op.halves == "alike" and any([t._array.dtype is not tensors[0]._array.dtype for t in tensors]):
         return called(op, function, args)  # products refuse mixed dtypes
-    if fused is not None and isinstance(tensors[0]._array, DeviceArray):
+    if fused is not None and tensors[0].device != CPU:
         given = fused(*args)  # kernels of devices may take them as they are
         if given is not NotImplemented:
             return given

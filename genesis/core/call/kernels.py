@@ -61,7 +61,7 @@ def attach(
         arrays: the class of the arrays, ``np.ndarray`` or a device's
         when: called with the kernel's arguments, tells whether this kernel takes them; then it must be right for them
         infer: of a composite's kernel: from the specs of the arguments, the spec of the result and those of what is
-            kept
+            kept, or the names of parameters that are, or "out" for the result; with it programs have the call as one
     """
     target: Op = REGISTRY[op] if isinstance(op, str) else getattr(op, "op", op)
     if kernel is None:

@@ -76,21 +76,29 @@ def backward(approximate: str, wide: Any) -> Code:
     return Code("gradient of gelu", (Operand("x"), Operand("g"), Operand("out", writes=True)), lines, meaning)
 
 
-def fits(input: CudaArray, approximate: str) -> bool:
-    """Elements without gaps, whatever the order of the dimensions."""
+def fits(input: Any, approximate: str) -> bool:
     known = input.dtype == F32 or input.dtype == F64 or input.dtype in HALVES
-    laid = Spec(input.shape, input.dtype, strides=input.strides)
-    return known and approximate in _SHARE and input.size > 0 and kernels_wanted() and is_dense(laid)
+    return known and approximate in _SHARE and input.size > 0 and kernels_wanted()
+
+
+def _infer(input: Spec, approximate: str) -> tuple[Spec, tuple[Any, ...]]:
+    return Spec(input.shape, input.dtype), ("input", "approximate")
+
+
+def _empty_like(x: CudaArray) -> CudaArray:
+    """In its order, if it has no gaps."""
+    dense = is_dense(Spec(x.shape, x.dtype, strides=x.strides))
+    return empty(x.on, x.shape, x.dtype, x.strides if dense else None)
 
 
 def _wide(x: CudaArray) -> Any:
     return F64 if x.dtype == F64 else F32
 
 
-@attach("gelu", CudaArray, when=fits)
+@attach("gelu", CudaArray, when=fits, infer=_infer)
 def gelu(input: CudaArray, approximate: str) -> Any:
     """The kernel of `genesis.nn.functional.gelu`."""
-    out = empty(input.on, input.shape, input.dtype, input.strides)
+    out = _empty_like(input)
     start(forward(approximate, _wide(input)), input.shape, [Placed(a, a.strides) for a in (input, out)])
     return out, (input, approximate)
 
@@ -98,7 +106,7 @@ def gelu(input: CudaArray, approximate: str) -> Any:
 @gelu.backward(reads=("input",))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input, approximate = kept
-    out = empty(input.on, input.shape, input.dtype, input.strides)
+    out = _empty_like(input)
     placed = [Placed(input, input.strides), Placed(g, broadcast(g, input.shape)), Placed(out, out.strides)]
     start(backward(approximate, _wide(input)), input.shape, placed)
     return (out,)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
+from genesis.core.call.fused import RESULT
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray, used
@@ -25,7 +27,6 @@ from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
 
 WIDEST = {2: 256, 4: 128}  # features of a head, by the bytes of one: sums of more do not fit the registers
-LOG2E = math.log2(math.e)
 Grid = tuple[int, int, int]
 Strides = tuple[int, int, int]  # of batches, heads and rows; features are contiguous
 
@@ -191,10 +192,10 @@ def computed(part: Part, x: dict[str, Any], scale: float, group: int, causal: bo
             -1, keepdims=True
         )
         x["out"][...] = (np.exp(scores - total) @ v).astype(x["out"].dtype)
-        x["total"][...] = total * F32.type(LOG2E)
+        x["total"][...] = total
         return
     g = x["g"].astype(F32)
-    weights = np.exp2(scores * F32.type(LOG2E) - x["total"])
+    weights = np.exp(scores - x["total"])
     change = weights * (g @ v.swapaxes(-1, -2) - x["delta"])
     if part is QUERIES:
         x["gq"][...] = (change @ k * F32.type(scale)).astype(x["gq"].dtype)
@@ -262,34 +263,38 @@ def _start(part: Part, shape: Shape, causal: bool, scale: float, arrays: dict[st
     kernel.start(first.on, stream.handle, kernel.grid(shape), values)
 
 
-@attach("scaled_dot_product_attention", CudaArray, when=fits)
+def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
+    lead = query.shape[:-1]
+    total = Spec((math.prod(lead[:-2]), lead[-2] if len(lead) > 1 else 1, lead[-1], 1), F32)
+    out = Spec((*lead, value.shape[-1]), query.dtype)
+    return out, ("query", "key", "value", RESULT, total, "is_causal", "scale")
+
+
+@attach("scaled_dot_product_attention", CudaArray, when=fits, infer=_infer)
 def attention(query: CudaArray, key: CudaArray, value: CudaArray, attn_mask: None, dropout_p: float, is_causal: bool,
               scale: float | None, enable_gqa: bool) -> Any:  # fmt: skip
     """The kernel of `genesis.nn.functional.scaled_dot_product_attention`."""
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    factor = _factor(query, scale)
     q, k, v = four(query), four(key), four(value)
-    shape = _shape_of(q, k, v)
     out = MEMORY.empty((*query.shape[:-1], value.shape[-1]), query.dtype, query.device)
     total = MEMORY.empty((*q.shape[:3], 1), F32, query.device)
-    asked = cudnn.attended(q, k, v, four(out), total, factor, is_causal)  # whose totals are natural logarithms
-    if not asked:
-        _start(FORWARD, shape, is_causal, factor, {"q": q, "k": k, "v": v, "out": out, "total": total})
-    return out, (query, key, value, out, total, factor, is_causal, asked)
+    if not cudnn.attended(q, k, v, four(out), total, factor, is_causal):
+        _start(FORWARD, _shape_of(q, k, v), is_causal, factor, {"q": q, "k": k, "v": v, "out": out, "total": total})
+    return out, (query, key, value, out, total, is_causal, scale)
+
+
+def _factor(query: CudaArray, scale: float | None) -> float:
+    return 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
 
 
 @attention.backward(reads=("query", "key", "value"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    query, key, value, out, total, factor, causal, asked = kept
-    q, k, v = four(query), four(key), four(value)
-    shape = _shape_of(q, k, v)
+    query, key, value, out, total, causal, scale = kept
+    factor, q, k, v, g = _factor(query, scale), four(query), four(key), four(value), four(g)
     gradients = [MEMORY.empty(x.shape, x.dtype, x.device) for x in (query, key, value)]
-    g = four(g)
-    if asked:
-        if cudnn.attended_back((q, k, v, four(out), g, total), [four(x) for x in gradients], factor, causal):
-            return (*gradients, None)
-        again = MEMORY.empty(out.shape, out.dtype, out.device)
-        _start(FORWARD, shape, causal, factor, {"q": q, "k": k, "v": v, "out": again, "total": total})
-    delta = MEMORY.empty(total.shape, F32, query.device)
+    if cudnn.attended_back((q, k, v, four(out), g, total), [four(x) for x in gradients], factor, causal):
+        return (*gradients, None)
+    shape, delta = _shape_of(q, k, v), MEMORY.empty(total.shape, F32, query.device)
     arrays = {"q": q, "k": k, "v": v, "g": g, "out": out, "total": total, "delta": delta}
     arrays |= dict(zip(("gq", "gk", "gv"), gradients, strict=True))
     _start(DELTA, shape, causal, factor, arrays)

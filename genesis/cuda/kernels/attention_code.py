@@ -1,6 +1,6 @@
 """Attention a tile at a time, in Triton's language: scores are never in memory (Dao et al. 2022).
 
-Exponentials are powers of two. Of each row the forward keeps the logarithm of the sum of all powers, from which the backward
+Exponentials are powers of two. Of each row the forward keeps the (natural) logarithm of the sum of all, from which the backward
 computes the weights again; ``delta`` is the sum of ``out * g`` of each row. One kernel of the backward goes along the
 queries for the gradients of keys and values, another along the keys for that of the queries: nothing is added to by two
 programs, so the gradients are the same bits each time.
@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
+LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 
 @triton.jit
@@ -52,7 +53,7 @@ def kernel(q, k, v, out, total, scale, heads, group, M, N, D, E, qz, qh, qm, kz,
     result = result / sums[:, None]
     row = tl.program_id(1).to(tl.int64) * M + rows
     tl.store(out + row[:, None] * E + e[None, :], result.to(out.dtype.element_ty), mask=(rows[:, None] < M) & (e[None, :] < E))
-    tl.store(total + row, best + tl.log2(sums), mask=rows < M)
+    tl.store(total + row, (best + tl.log2(sums)) * LN2, mask=rows < M)
 """
 
 DELTA = """
@@ -90,7 +91,7 @@ def kernel(q, k, v, g, total, delta, gk, gv, scale, heads, group, M, N, D, E, qz
             rows = start + tl.arange(0, {m})
             query = matrix(q + z * qz + own * qh, rows, d, M, D, qm)
             grad = matrix(g + z * gz + own * gh, rows, e, M, E, gm)
-            sums = tl.load(total + row + rows, mask=rows < M, other=0.0)
+            sums = tl.load(total + row + rows, mask=rows < M, other=0.0) * LOG2E
             along = tl.load(delta + row + rows, mask=rows < M, other=0.0)
             score = tl.dot(key, tl.trans(query), input_precision="ieee") * factor
             weight = tl.where({seen}, tl.exp2(score - sums[None, :]), 0.0)
@@ -117,7 +118,7 @@ def kernel(q, k, v, g, total, delta, gq, scale, heads, group, M, N, D, E, qz, qh
     row = tl.program_id(1).to(tl.int64) * M
     query = matrix(q + z * qz + h * qh, rows, d, M, D, qm)
     grad = matrix(g + z * gz + h * gh, rows, e, M, E, gm)
-    sums = tl.load(total + row + rows, mask=rows < M, other=0.0)
+    sums = tl.load(total + row + rows, mask=rows < M, other=0.0) * LOG2E
     along = tl.load(delta + row + rows, mask=rows < M, other=0.0)
     result = tl.zeros([{m}, {d}], tl.float32)
     keys = k + z * kz + h // group * kh

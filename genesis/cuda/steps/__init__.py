@@ -1,6 +1,7 @@
 """Programs of the compiler on a GPU: a whole step as a few kernels, repeated as one graph.
 
 `regions`   which calls run together as one kernel, and which are called as in eager mode
+`halves`    products of 16-bit floats that rules of gradients widened
 `held`      kernels whose numbers of the host lie in the device's memory
 `step`      a program as one call: the plan of its memory, the first call, and the graph of all later ones
 `told`      what a step does, for `explain`

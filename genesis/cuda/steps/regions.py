@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import UnsupportedError, message
 from genesis.base.narrow import NARROW
 from genesis.core.call.halves import F32, HALVES
@@ -34,7 +34,9 @@ from genesis.jit.storage import Region
 
 _ = rules.phases  # the rules are declared when it is imported
 MOVED = {"convert", "named", "without_gradient", "clone", "reshape", "view_shape"}
-OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum"}
+LIKE_THE_CPUS = {f"fused.gelu.CudaArray{part}": f"fused.gelu{part}" for part in ("", ".backward")}  # whose rules do
+RULES.update({name: RULES[other] for name, other in LIKE_THE_CPUS.items()})
+OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum", *LIKE_THE_CPUS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,15 @@ class Lowered:
         _refuse_other_devices(program, [call for call in self.calls if call.outs[0] not in self.draws], device)
         self.numbers = {v for v, _ in program.numbers}
         self._widen()
+        self.as_they_are = self._read_as_they_are()
         alone: set[int] = set()
         eager: set[int] = set()
         while True:
-            regions = _Regions(self, alone, eager)
             try:
-                self.phases = regions.phases()
+                self.phases = _Regions(self, alone, eager).phases()
                 return
+            except _Wanted:
+                self._convert_again()
             except _Refused as refused:
                 own = {id(call) for call in refused.calls}
                 (alone if not own <= alone else eager).update(own)
@@ -123,6 +127,30 @@ class Lowered:
             scale = 2 if root is not region.root and var.spec.dtype in HALVES else 1
             self.regions[self.widened(var)] = Region(root, region.offset * scale, region.strides)
 
+    def _read_as_they_are(self) -> dict[Var, Call]:
+        """The conversions of 16 bits to float32 that only loops read: these read the 16 bits. They are no calls then."""
+        readers: dict[Var, list[Call]] = {}
+        for call in self.program.calls:
+            for var in dict.fromkeys(call.inputs):
+                readers.setdefault(var, []).append(call)
+        kept = {*self.program.ends, *[region.root for region in self.program.regions.values()]}
+        found = {}
+        for call in self.calls:
+            out = call.outs[0]
+            widens = call.op == "convert" and out.spec.dtype == F32 and call.args[0].spec.dtype in HALVES
+            if widens and out not in kept and all([in_loops(reader) for reader in readers.get(out, [])]):
+                found[out] = call
+                source = self.widened(call.args[0])
+                self.regions[out] = self.regions.get(source) or Region(source, 0, strides_of(source.spec))
+        self.every, self.calls = self.calls, [call for call in self.calls if call.outs[0] not in found]
+        return found
+
+    def _convert_again(self) -> None:
+        """All conversions are calls again: something else than loops reads one."""
+        for out in self.as_they_are:
+            del self.regions[out]
+        self.as_they_are, self.calls = {}, self.every
+
     def widened(self, var: Var) -> Var:
         if var.spec.dtype not in HALVES:
             return var
@@ -142,6 +170,15 @@ class _Refused(Exception):
     def __init__(self, calls: list[Call]) -> None:
         super().__init__()
         self.calls = calls
+
+
+class _Wanted(Exception):
+    """A conversion that is no call is wanted by one that has no kernel of loops."""
+
+
+def in_loops(call: Call) -> bool:
+    """Whether a call may be one of loops."""
+    return call.op in OWN or bool(op_of(call).kind.aligned)
 
 
 class _Regions:
@@ -181,6 +218,8 @@ class _Regions:
         self._last(_Item(calls=[call], stage=Stage(launch, (out,)), why="random numbers"), [out])  # type: ignore[arg-type]
 
     def _called(self, call: Call, why: str) -> None:
+        if self.of.as_they_are.keys() & set(call.inputs):
+            raise _Wanted
         self._last(_Item(calls=[call], why=why), [self.of.widened(v) for v in call.outs])
 
     def _parts(self, call: Call) -> Sequence[Part]:
@@ -194,7 +233,7 @@ class _Regions:
         wide = replace(call.renamed(self.of.widened), outs=tuple([self.of.widened(v) for v in call.outs]))
         if call.op == "scatter_sum":
             return chosen_one(self.memory, wide)
-        if call.op not in OWN and not op_of(call).kind.aligned:
+        if not in_loops(call):
             raise Unknown("no kernel of loops")
         parts = RULES.get(call.op, elementwise)(self.memory, wide)
         if not all([isinstance(part, Part) for part in parts]):

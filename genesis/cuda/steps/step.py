@@ -36,6 +36,7 @@ from genesis.cuda.recorded.executable import Executable
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.errors import CudaError, StickyError
 from genesis.cuda.runtime.streams import Stream, current
+from genesis.cuda.steps.halves import narrowed
 from genesis.cuda.steps.regions import Lowered, copy_launch
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where
@@ -60,7 +61,8 @@ class DeviceStep(Step):
     """
 
     def __init__(self, program: Program, device: Any) -> None:
-        self.program, self.device = program, device
+        self.program = program = narrowed(program)
+        self.device = device
         self._borders()
         self.compiled = None
         self.lowered = Lowered(program, device)

@@ -30,7 +30,7 @@ def widened(program: Program) -> Program:
     widening = _Widening(program)
     for call in program.calls:
         widening.add(call)
-    return program.with_calls(_used(widening.calls, program)) if widening.changed else program
+    return program.with_calls(used(widening.calls, program)) if widening.changed else program
 
 
 def in_float32(call: Call) -> list[Call]:
@@ -124,7 +124,7 @@ def _is_large(call: Call) -> bool:
     return pairs.fits(x[1], y[1], x[0])
 
 
-def _used(calls: list[Call], program: Program) -> list[Call]:
+def used(calls: list[Call], program: Program) -> list[Call]:
     """Without those whose results nothing reads any more."""
     wanted, kept = set(program.ends), []
     for call in reversed(calls):

@@ -102,6 +102,11 @@ def _library(name: str) -> Callable[..., str]:
     return lambda *args: f"libdevice.{name}({', '.join(args)})"
 
 
+_DENSITY = 1 / math.sqrt(2 * math.pi)
+_SCALE = 2 * math.sqrt(2 / math.pi)  # gelu(x) is about x sigmoid(_SCALE x + _CUBE x^3)
+_CUBE = _SCALE * 0.044715
+
+
 def _extreme(name: str) -> Callable[..., str]:
     return lambda x, y: f"tl.{name}({x}, {y}, propagate_nan=tl.PropagateNan.ALL)"
 
@@ -112,6 +117,20 @@ def _sign(x: str) -> str:
 
 def _silu(x: str) -> str:
     return f"({x} * {_sigmoid(x)})"
+
+
+def _gelu_gradient(g: str, x: str) -> str:
+    return f"({g} * (libdevice.normcdf({x}) + {x} * {_DENSITY!r} * {_exp(f'-0.5 * {x} * {x}')}))"
+
+
+def _tanh_gate(x: str) -> str:
+    """What GELU's approximation multiplies by."""
+    return f"divided(tl.full((), 1.0, {x}.dtype), 1.0 + {_exp(f'-({x} * ({_SCALE!r} + {_CUBE!r} * {x} * {x}))')})"
+
+
+def _gelu_tanh_gradient(g: str, x: str) -> str:
+    gate = _tanh_gate(x)
+    return f"({g} * ({gate} + {x} * {gate} * (1.0 - {gate}) * ({_SCALE!r} + {3 * _CUBE!r} * {x} * {x})))"
 
 
 def _exp(x: str) -> str:
@@ -185,6 +204,10 @@ FLOATS: dict[str, Callable[..., str]] = {
     "rsqrt": lambda x: f"divided(tl.full((), 1.0, {x}.dtype), root({x}))",
     "log1pexp": lambda x: f"(tl.maximum({x}, 0.0, propagate_nan=tl.PropagateNan.ALL) + libdevice.log1p({_exp(f'-tl.abs({x})')}))",
     "sigmoid_gradient": lambda g, y: f"({g} * ({y} * (1.0 - {y})))",
+    "gelu": lambda x: f"({x} * libdevice.normcdf({x}))",
+    "gelu_gradient": _gelu_gradient,
+    "gelu_tanh": lambda x: f"({x} * {_tanh_gate(x)})",
+    "gelu_tanh_gradient": _gelu_tanh_gradient,
     "tanh_gradient": lambda g, y: f"({g} * (1.0 - {y} * {y}))",
     "tanh_rest": _tanh_rest,
     "frac": lambda x: f"({x} - libdevice.trunc({x}))",
