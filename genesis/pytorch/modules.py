@@ -40,6 +40,8 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),
     "torch.distributed.algorithms": ("genesis.distributed.algorithms",),
+    "torch.distributed.algorithms._checkpoint": (),
+    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper": ("genesis.distributed.algorithms.checkpoint_wrapper",),
     "torch.distributed.algorithms.ddp_comm_hooks": ("genesis.distributed.algorithms.ddp_comm_hooks",),
     "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": (
         "genesis.distributed.algorithms.ddp_comm_hooks.default_hooks",

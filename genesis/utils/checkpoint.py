@@ -33,7 +33,7 @@ from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import again, numbered, remembered
 from genesis.core.graph.modes import enable_grad, entered, grad_mode, interception, kernels_are_forced, kernels_only
 from genesis.core.graph.node import Node
-from genesis.core.graph.saved import Packed, saved_tensors_hooks
+from genesis.core.graph.saved import Packed, packing, saved_tensors_hooks
 from genesis.core.graph.site import site_of
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import WRITES
@@ -184,6 +184,7 @@ class _Run:
         )
         self.rng = default_generator.get_state() if keep_rng else None
         self.autocast, self.kernels = state(), kernels_are_forced()
+        self.around = packing.get()
         self.epoch = WRITES[0]
         self.levels: list[int] = []  # of the transforms inside
         self.slots: list[weakref.ref[_Slot]] = []
@@ -199,6 +200,8 @@ class _Run:
 
     def run_again(self) -> None:
         self._check_arguments()
+        for pair in self.around:
+            pair.before_run_again()
         seconds: list[_Note] = []
         count = 0
 

@@ -61,6 +61,9 @@ class saved_tensors_hooks:
         saved = tuple([_packed(node, value, self) for value in node._saved])
         return saved if any(map(is_not, saved, node._saved)) else node._saved
 
+    def before_run_again(self) -> None:
+        """Called before something that was computed while this was open is computed once more, as checkpoints do."""
+
 
 packing: ContextVar[tuple[saved_tensors_hooks, ...]] = ContextVar("genesis_saved_tensors_hooks", default=())
 disabled: ContextVar[str | None] = ContextVar("genesis_saved_tensors_hooks_disabled", default=None)

@@ -68,16 +68,21 @@ class Unchanged(Packed):
 
 
 class Handles(saved_tensors_hooks):
-    """Opened while a sharded module computes."""
+    """Opened while a sharded module computes, with parameters that are whole in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: ShardedGroup | None) -> None:
         super().__init__(_not_called, _not_called)
+        self._group = group
         self._other: saved_tensors_hooks | None = None
 
     def __enter__(self) -> Handles:
         self._other = next((pair for pair in reversed(packing.get()) if not isinstance(pair, Handles)), None)
         super().__enter__()
         return self
+
+    def before_run_again(self) -> None:
+        if self._group is not None:  # a checkpoint inside of the module computes with its parameters
+            self._group.unshard_for_backward()
 
     def packed(self, node: Node) -> tuple[Any, ...]:
         own = tuple([_handled(value) for value in node._saved])

@@ -298,7 +298,7 @@ def _forward(module: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> A
                 _reshard_behind(group, args, kwargs)
         for other in state.ahead:
             other.begin()
-        with Handles() if records else nullcontext():
+        with Handles(group) if records else nullcontext():
             out = call(*args, **kwargs)
     finally:
         state.running -= 1

@@ -160,7 +160,7 @@ class FullyShardedDataParallel(Module):
         ignored = {p for each in held for p in ([each] if isinstance(each, Tensor) else each.parameters())}
         given = MixedPrecision() if mixed_precision is None else mixed_precision
         full = strategy is ShardingStrategy.FULL_SHARD
-        chosen = [] if auto_wrap_policy is None else _chosen(module, auto_wrap_policy, set(map(id, ignored)), set())
+        chosen = [] if auto_wrap_policy is None else chosen_by(module, auto_wrap_policy, set(map(id, ignored)), set())
         policy = MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_root_forward_inputs)
         for inner in chosen:
             if inner is not module:
@@ -306,7 +306,7 @@ def _wrappers(module: Any) -> list[FullyShardedDataParallel]:
     return [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
 
 
-def _chosen(module: Any, policy: Callable[..., bool], ignored: set[int], known: set[int]) -> list[Any]:
+def chosen_by(module: Any, policy: Callable[..., bool], ignored: set[int], known: set[int]) -> list[Any]:
     """The modules that a policy names, those inside first."""
     if id(module) in known:
         return []
@@ -315,7 +315,7 @@ def _chosen(module: Any, policy: Callable[..., bool], ignored: set[int], known: 
     own = [p for p in module.parameters() if id(p) not in ignored]
     if policy(module=module, recurse=True, nonwrapped_numel=sum([p.numel() for p in own])):
         for child in module.children():
-            chosen += _chosen(child, policy, ignored, known)
+            chosen += chosen_by(child, policy, ignored, known)
     covered = {id(p) for inner in chosen for p in inner.parameters()}
     left = sum([p.numel() for p in own if id(p) not in covered])
     return [*chosen, module] if policy(module=module, recurse=False, nonwrapped_numel=left) else chosen

@@ -51,6 +51,12 @@ def _errors() -> Values:
     return {"record": as_it_is}
 
 
+@values("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
+def _checkpoint_wrapper() -> Values:
+    module = importlib.import_module("genesis.distributed.algorithms.checkpoint_wrapper")
+    return {"CheckpointWrapper": module.CheckpointWrapper}
+
+
 @values("torch.distributed.autograd", "torch.distributed.rpc")
 def _calls_of_processes() -> Values:
     return {"is_available": answer(False)}

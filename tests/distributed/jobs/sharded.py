@@ -12,6 +12,7 @@ from together import examples, loss_of, mine, rank, refused, size
 import genesis
 import genesis.distributed as dist
 from genesis import nn, optim
+from genesis.distributed.algorithms.checkpoint_wrapper import checkpoint_wrapper
 from genesis.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -290,6 +291,33 @@ def checkpoints():
         np.testing.assert_allclose(p.grad.numpy(), whole(q.grad).numpy(), rtol=1e-10)
 
 
+class Halves(nn.Module):
+    """A part of it computes again, with parameters that were gathered for all of it."""
+
+    def __init__(self, again):
+        super().__init__()
+        self.first, self.second, self.again = network(width=9), network(seed=1, width=200), again
+
+    def forward(self, x):
+        return self.again(self.first, x) + self.again(lambda x: self.second(x) * 2, x)
+
+
+def checkpoints_inside():
+    plain = Halves(lambda function, x: function(x))
+    loss_of(plain, X[0], Y[0]).backward()
+    inside, wrapped = Halves(checkpoint), Halves(lambda function, x: function(x))
+    checkpoint_wrapper(wrapped.first)
+    checkpoint_wrapper(wrapped)
+    apart = Halves(checkpoint)
+    fully_shard(apart.second)
+    for model in (inside, wrapped, apart):
+        fully_shard(model)
+        loss_of(model, mine(X[0]), mine(Y[0])).backward()
+        assert is_sharded(model)
+        for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+            np.testing.assert_allclose(p.grad.numpy(), whole(q.grad).numpy(), rtol=1e-10, atol=1e-14)
+
+
 def precision():
     policy = MixedPrecisionPolicy(genesis.bfloat16, genesis.float32)
     model, half = network().float(), network().float().bfloat16()
@@ -517,7 +545,7 @@ def what_is_refused():
 
 checks = [
     training, the_same_bits_as_data_parallel, norms, memory, states, accumulation, shared_frozen_and_unused,
-    one_rank_does_not_use_it, frozen_in_front_of_trained, checkpoints, precision, compiled, evaluation_and_methods, layers_of_other_kinds, prefetch,
+    one_rank_does_not_use_it, frozen_in_front_of_trained, checkpoints, checkpoints_inside, precision, compiled, evaluation_and_methods, layers_of_other_kinds, prefetch,
     errors_on_the_way, what_is_refused,
 ]  # fmt: skip
 for check in checks:
