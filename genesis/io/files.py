@@ -29,7 +29,7 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
     to. Tensors that share memory share it after `load`. A flat dict of tensors makes a plain safetensors file, which
     every reader of the format understands; what else there is, is described in the header. Names that end in ``.pt``,
     ``.pth`` or ``.bin`` make files that ``torch.load`` of PyTorch reads; NumPy arrays are tensors there, and NumPy
-    scalars numbers.
+    scalars numbers. They say whether a tensor was on a GPU, where `load` puts it again.
 
     Args:
         obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists,

@@ -168,7 +168,8 @@ def test_saving_loading_and_copies(pretend, tmp_path):
     w = nn.Parameter(genesis.tensor([1.0, 2.0], device=pretend))
     for name in ("w.safetensors", "w.pt"):
         genesis.save({"w": w}, tmp_path / name)
-        assert genesis.load(tmp_path / name)["w"].device.type == "cpu"
+        said = name.endswith(".pt") and pretend.startswith("cuda")  # where it was: PyTorch knows no pretended devices
+        assert genesis.load(tmp_path / name)["w"].device.type == ("cuda" if said else "cpu")
         back = genesis.load(tmp_path / name, map_location=second(pretend))["w"]
         assert back.device == genesis.device(second(pretend)) and back.tolist() == [1.0, 2.0]
         assert (
