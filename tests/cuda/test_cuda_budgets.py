@@ -120,12 +120,12 @@ def half(model, *shape):
 
 # launches, bytes moved, and the bytes of the arena
 BUDGETS = {
-    "an MLP's step with Adam": (mlp, 24, 13_850_000, 280_000),
+    "an MLP's step with Adam": (mlp, 20, 13_850_000, 270_000),
     "a layer of a transformer, forward and backward": (
         lambda: of_module(Block(), 4, 64, 64),
-        41,
-        14_050_000,
-        1_510_000,
+        34,
+        9_850_000,
+        730_000,
     ),
     "a layer of a transformer with AdamW, in bfloat16": (lambda: half(Block(), 4, 64, 64), 46, 7_400_000, 630_000),
     "a residual block, forward and backward": (lambda: of_module(Residual(), 8, 16, 16, 16), 32, 7_000_000, 1_050_000),
@@ -179,7 +179,7 @@ def test_a_model_of_time(gpu):
     """The least time of a step: each launch takes as long as its bytes or its operations."""
     now = told(*mlp())
     least = now.seconds(4.3e12, 790e12)
-    assert now.moved / 4.3e12 <= least < now.moved / 4.3e12 + now.flops / 790e12
+    assert now.moved / 4.3e12 <= least * (1 + 1e-9) < now.moved / 4.3e12 + now.flops / 790e12
 
 
 # ---- the host

@@ -331,6 +331,42 @@ def test_gradients_of_attention_and_products(dtype, gpu):
     assert is_graph(steps_of(run)[0])
 
 
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
+def test_cross_entropy_of_logits(dtype, gpu):
+    """Logits of 16 bits are read as they are and get gradients of 16 bits, whatever the loss wants; the loss is float32."""
+    genesis.manual_seed(1)
+    model, x = nn.Linear(16, 33).to("cuda"), genesis.randn(12, 16, device="cuda")
+    target = genesis.randint(0, 33, (12,), device="cuda")
+    target[3] = -100
+
+    def step(x, target):
+        model.zero_grad()
+        with nullcontext() if dtype is genesis.float32 else genesis.autocast("cuda", dtype):
+            z = model(x).view(3, 4, 33)
+        loss = F.cross_entropy(z.flatten(0, 1).float(), target)
+        loss.backward()
+        return loss
+
+    expected = [step(x, target), *[p.grad.clone() for p in model.parameters()]]
+    run = genesis.compile(step)
+    for _ in range(3):
+        got = [run(x, target), *[p.grad for p in model.parameters()]]
+        assert got[0].dtype is genesis.float32
+        for a, b in zip(got, expected, strict=True):
+            a, b = a.detach().cpu().numpy(), b.detach().cpu().numpy()
+            np.testing.assert_allclose(a, b, rtol=0, atol=(1e-6 if dtype is genesis.float32 else 1e-2) * abs(b).max())
+    (made,) = steps_of(run)
+    assert is_graph(made)
+    calls = [p.calls[0] for p in made.phases if not p.stages and "cross_entropy" in p.calls[0].op]
+    assert (
+        [call.args[0].spec.dtype for call in calls[:1]] == [dtype.np] == [call.outs[0].spec.dtype for call in calls[1:]]
+    )
+    target[5] = 33
+    run(x, target)
+    with pytest.raises(IndexError, match="index 33 is out of range for 33 classes"):
+        cuda.synchronize()
+
+
 def test_other_streams_wait(gpu):
     """Two calls on two streams use the same memory: the second waits for the first."""
     w = genesis.ones(3, device="cuda")

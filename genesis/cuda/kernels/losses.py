@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
+from genesis.core.call.fused import FUSED
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
+from genesis.core.call.kinds.others import FUSION
+from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
@@ -201,33 +205,49 @@ def fits(input: Any, target: Any, weight: Any, size_average: Any, ignore_index: 
     return (
         kernels_wanted() and (input.dtype == F32 or input.dtype in HALVES) and input.ndim == 2 and input.size > 0
         and target.dtype.kind in "iu" and target.shape == input.shape[:1] and weight is None and size_average is None
-        and reduce is None and reduction == "mean" and label_smoothing == 0 and input.strides[1] == 1
-        and input.strides[0] >= 0 and input.shape[1] < 1 << 30
+        and reduce is None and reduction == "mean" and label_smoothing == 0 and input.shape[1] < 1 << 30
     )  # fmt: skip
 
 
-@attach("cross_entropy", CudaArray, when=fits)
-def cross_entropy(
-    input: CudaArray, target: CudaArray, weight: None, size_average: None, ignore_index: int, *_: Any
-) -> Any:
-    """The kernel of `genesis.nn.functional.cross_entropy`."""
-    (rows, classes), on = input.shape, input.on
+def _infer(input: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
+    return Spec((), input.dtype), ("input", "target", Spec(input.shape[:1], F32), Spec((), F32), "ignore_index")
+
+
+def _laid(input: CudaArray) -> CudaArray:
+    """Rows whose elements lie together."""
+    return input if input.strides[1] == 1 and input.strides[0] >= 0 else MEMORY.copy(input)
+
+
+def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> tuple[CudaArray, CudaArray, CudaArray]:
+    """The mean of the losses as a number of a dtype, the logarithm of the sum of each row, and the share of a row."""
+    (rows, classes), on, input = logits.shape, logits.on, _laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
     total, loss, counts = (MEMORY.empty((rows,), F32, input.device) for _ in range(3))
-    out, share = (MEMORY.empty((), dtype, input.device) for dtype in (input.dtype, F32))
+    out, share = (MEMORY.empty((), kind, input.device) for kind in (dtype, F32))
     stream = used(input, target, total, loss, counts, out, share).handle
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]
     kernel = losses(input.dtype, target.dtype, block_of(classes))
-    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, input.strides[0], ignore_index))
+    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, input.strides[0], ignored))
     addresses = [x.address for x in (loss, counts, out, share)]
     mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
+    return out, total, share
+
+
+@attach("cross_entropy", CudaArray, when=fits, infer=_infer)
+def cross_entropy(
+    input: CudaArray, target: CudaArray, weight: None, size_average: None, ignore_index: int, *_: Any
+) -> Any:
+    """The kernel of `genesis.nn.functional.cross_entropy`."""
+    out, total, share = _entropy(input, target, ignore_index, input.dtype)
     return out, (input, target, total, share, ignore_index)
 
 
 @cross_entropy.backward(reads=("input", "target"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    input, target, total, share, ignored = kept
+    logits, target, total, share, ignored = kept
+    input = _laid(logits)
+    target = target if target.is_contiguous else MEMORY.copy(target)
     (rows, classes), block = input.shape, block_of(input.shape[1])
     out = MEMORY.empty(input.shape, input.dtype, input.device)
     stream = used(input, target, total, share, g, out).handle
@@ -237,3 +257,21 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
         out.on, stream, grid, (*addresses, classes, input.strides[0], ignored)
     )
     return out, None, None
+
+
+# ---- in programs: of 16-bit logits that were widened for it, which are read as they are
+
+IN_PROGRAMS = "fused.cross_entropy.CudaArray"
+OF_HALVES = f"{IN_PROGRAMS}.of_halves"
+
+
+def _of_halves(input: Spec, *_: Any) -> list[Spec]:
+    return [Spec(shape, F32, input.device) for shape in ((), input.shape[:1], ())]
+
+
+def _in_float32(input: CudaArray, target: CudaArray, weight: None, size_average: None, ignored: int, *_: Any) -> Any:
+    return _entropy(input, target, ignored, F32)
+
+
+_op = FUSED[OF_HALVES] = Op(OF_HALVES, FUSION, cross_entropy.op.signature, cross_entropy.op.meaning, infer=_of_halves)
+_op.kernel, _op.tensors = _in_float32, cross_entropy.tensors

@@ -10,6 +10,7 @@ wrote: loops read 16 bits as well (`genesis.cuda.steps.regions`).
 from __future__ import annotations
 
 from genesis.core.call.halves import F32, HALVES
+from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
 from genesis.cuda.kernels.products import OPS
 from genesis.cuda.steps.regions import MOVED, in_loops
 from genesis.jit.arguments import Var
@@ -42,7 +43,13 @@ class _Narrowing:
         """One more call, as it is or as another."""
         if call.outs[0] in self.done:
             return
-        rounded = self._rounded(call)
+        if call.op == IN_PROGRAMS and (logits := self._short(call.args[0])) is not None:
+            self.changed = True
+            self.calls.append(Call(OF_HALVES, (logits, *call.args[1:]), call.outs, call.site))
+            return
+        if call.op == f"{IN_PROGRAMS}.backward" and self._narrow_gradient(call):
+            return
+        rounded = self._rounded(call) if call.op in OPS and len(call.inputs) == 2 else None
         operands = [self._short(x) for x in call.args[:2]] if rounded is not None else []
         kinds = {x.spec.dtype for x in operands if x is not None}
         if rounded is None or None in operands or kinds != {rounded.spec.dtype}:
@@ -51,6 +58,19 @@ class _Narrowing:
         self.changed = True
         self.done.add(rounded)
         self.calls.append(Call(call.op, (*operands, *call.args[2:]), (rounded,), call.site))
+
+    def _narrow_gradient(self, call: Call) -> bool:
+        """The gradient of logits that were widened, if all that is done with it is that it is rounded."""
+        g, (logits, *kept), wanted = call.args
+        rounded, short = self._rounded(call), self._short(logits)
+        if rounded is None or short is None or rounded.spec.dtype != short.spec.dtype:
+            return False
+        self.changed = True
+        self.done.add(rounded)
+        ((shape, _), *others) = wanted
+        args = g, (short, *kept), ((shape, short.spec.dtype), *others)
+        self.calls.append(Call(call.op, args, (rounded,), call.site))
+        return True
 
     def _widening_itself(self, call: Call) -> Call:
         """A call of loops with conversions of its own."""
@@ -73,9 +93,9 @@ class _Narrowing:
         return call.args[0] if widens and call.args[0].spec.dtype in HALVES else None  # type: ignore[union-attr]
 
     def _rounded(self, call: Call) -> Var | None:
-        """The 16-bit value that the result of a product becomes, if that is all that is done with it."""
+        """The 16-bit value that a result becomes, if that is all that is done with it."""
         out = call.outs[0]
-        if call.op not in OPS or out.spec.dtype != F32 or len(call.inputs) != 2 or out in self.ends:
+        if out.spec.dtype != F32 or out in self.ends:
             return None
         (reader, *others) = self.readers.get(out, [call])
         rounded = reader.outs[0]
