@@ -103,7 +103,7 @@ def init_process_group(
     Raises:
         RuntimeError: it was called before, another number of processes was started, or some do not come
         ImportError: there are several processes, and mpi4py is not installed
-        NotImplementedError: a backend that is not here
+        NotImplementedError: a backend that is not here; processes that were to meet in a file
 
     >>> import genesis.distributed as dist
     >>> dist.init_process_group()
@@ -140,6 +140,11 @@ def _check_backend(name: str, backend: str | None) -> None:
 def _said_by_program(init_method: str | None, rank: int, size: int) -> Launch | None:
     """What a program knows that no launcher started: rank and size, if there is an address, too."""
     known = (init_method or "").startswith("tcp://") or "MASTER_ADDR" in os.environ
+    if not known and size > 1 and init_method not in (None, "env://"):
+        text = f"init_method is {init_method!r}, and processes that no launcher started meet at an address"
+        raise UnsupportedError(
+            message("init_process_group", text, hint="'tcp://localhost:29500', or genesis run -n 2 script.py")
+        )
     return Launch(TORCHRUN, rank, size, rank) if known and 0 <= rank < size else None
 
 
