@@ -7,6 +7,7 @@ The frames of this package are trusted: what it does besides is known to a trace
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
@@ -66,6 +67,7 @@ class Stopped(BaseException):
     """Raised into a function that is being traced, before it has an effect."""
 
 
+_CACHING: Any = type(functools.lru_cache(len))
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
@@ -104,6 +106,8 @@ class Watch:
         self.unknown = False  # whether code ran that had not been looked at
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
         self._is_behind = False  # see `behind`
+        self._caches: dict[int, tuple[Any, int]] = {}  # functions with a cache, and how often it had no answer
+        self._properties: list[tuple[dict[str, Any], str]] = []
         self._texts = Counter[str]()
         self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
 
@@ -230,6 +234,7 @@ class Watch:
         if self.known is not None:
             for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
                 self._meet_whole(frame.f_locals.get(name), name)  # a default, or what code in C hands over
+            self._meet_caches(frame, code)
         if self.known is not None and code not in self.known and self._may_do_more(frame, code):
             self.unknown = True
             what = "may do more than compute" if self._is_behind else "runs for the first time"
@@ -237,6 +242,26 @@ class Watch:
         for target, name, line in stores_of(code) if self.lines else ():
             if (code.co_filename, line) in self.lines:
                 self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
+
+    def _meet_caches(self, frame: FrameType, code: CodeType) -> None:
+        """What keeps results among what the code reads: functions with a cache, and properties that have none yet."""
+        for from_globals, chain in names_of(code):
+            value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
+            for name in (*chain[1:], None):
+                if isinstance(value, _CACHING):
+                    self._caches.setdefault(id(value), (value, value.cache_info().misses))
+                stores = list(stores_in(value, name)) if name is not None else []
+                value = stores[-1][2] if stores else None
+                if isinstance(value, functools.cached_property) and len(stores) > 1 and name not in stores[0][0]:
+                    self._properties.append((stores[0][0], name))
+
+    def forget_cached(self) -> None:
+        """Forget the results of a trace that failed: they are no tensors any more."""
+        for function, misses in self._caches.values():
+            if function.cache_info().misses != misses:
+                function.cache_clear()
+        for own, name in self._properties:
+            own.pop(name, None)
 
     def _may_do_more(self, frame: FrameType, code: CodeType) -> bool:
         """Whether code that has not run before could have an effect that is seen too late to stop it: a write, or a step
@@ -380,6 +405,10 @@ class Watch:
 
     def is_of_program(self, code: CodeType) -> bool:
         return (self._kinds.get(code) or self._kind(code)) is _THEIRS
+
+    def saw(self, frame: FrameType) -> bool:
+        """Whether it is a frame of the program, and began meanwhile."""
+        return id(frame) in self._frames and self.is_of_program(frame.f_code)
 
     def _sources_of(self, frame: FrameType) -> set[Any]:
         """Where the numbers are found that the code of a frame reads."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base import collector
+from genesis.base import collector, dtypes
+from genesis.base.device import get_default_device, set_default_device
 from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message
 from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_flatten, tree_unflatten
+from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable, depends
@@ -354,13 +356,17 @@ class CompiledFunction:
                 if isinstance(thing, Dependable):
                     depends(thing)
             opened.enter_context(watch)
-            with read_by(tracer, read), tracer.hosts.standing_in():
+            with read_by(tracer, read), tracer.hosts.standing_in(), _same_modes():
                 result = self.original(*args, **kwargs)
                 watch.settle()
             return result
 
         with ExitStack() as opened:
-            graph = tracer.run(run, args, kwargs)
+            try:
+                graph = tracer.run(run, args, kwargs)
+            except BaseException:
+                watch.forget_cached()
+                raise
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
         _leave_changes(graph, tracer, watch)
@@ -403,6 +409,21 @@ class CompiledFunction:
         self._left[key] = ATTEMPTS
         if self.reasons.refused(reason):
             warn_user(f"compile: {name} is not compiled, it runs as it is: {reason}")
+
+
+@contextmanager
+def _same_modes() -> Iterator[None]:
+    """Refuse a function that leaves other modes behind than there were, and set them back: a call would not set them."""
+    modes = grad_mode.get(), dtypes.get_default_dtype(), get_default_device()
+    try:
+        yield
+        if modes != (grad_mode.get(), dtypes.get_default_dtype(), get_default_device()):
+            text = "it sets whether gradients are recorded, the default dtype or the default device"
+            raise GraphError(message("compile", text, hint="set it in a with block, or outside"))
+    finally:
+        grad_mode.set(modes[0])
+        dtypes.set_default_dtype(modes[1])
+        set_default_device(modes[2])
 
 
 def _holds_once(program: Program) -> bool:

@@ -8,6 +8,7 @@ the function writes to behind it, or if numbers that it changes are asked for be
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -35,6 +36,7 @@ from genesis.jit.compiling.leaves import (
     is_set,
 )
 from genesis.jit.compiling.statements import KNOWN
+from genesis.jit.compiling.stores import caught
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import UNKNOWN, Reading
 from genesis.jit.compiling.young import is_young
@@ -73,6 +75,8 @@ class Hosts:
         call = HostCall(title, build)
         reading = Reading(statement, cells, call, self._cell, self.tracer._is_open)
         reading.read(KNOWN[code.co_filename, code.co_firstlineno])
+        if call.raises and caught(sys._getframe(1), self.tracer.watch.saw):
+            raise NotKept(message("compile", f"an error that is raised at {title} may be caught in the function"))
         self._keep(call, told)
         for i, name in enumerate(sets):
             cells[name].cell_contents = HostValue(Result(index, i + 1), title)

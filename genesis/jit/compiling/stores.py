@@ -5,7 +5,8 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
-from types import CodeType
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 Chain = tuple[str, ...]  # ("self", "cfg", "rate"): a variable, and attributes of it
@@ -88,6 +89,31 @@ def makes(code: CodeType) -> frozenset[str]:
             new = before.name.startswith(("CALL", "BINARY_OP", "BUILD_", "UNARY_", "LOAD_CONST"))
             given[step.value] = given.get(step.value, True) and new
     return frozenset([name for name, new in given.items() if new])
+
+
+def caught(frame: FrameType | None, counts: Callable[[FrameType], bool]) -> bool:
+    """Whether a frame, or one that called it, is inside of a ``try``, or of a `contextlib.suppress`; of those that count."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_exceptiontable and counts(frame):
+            suppresses = "suppress" in (*code.co_names, *code.co_freevars)
+            if any([begin <= frame.f_lasti < end and (of_try or suppresses) for begin, end, of_try in _handled(code)]):
+                return True
+        frame = frame.f_back
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _handled(code: CodeType) -> tuple[tuple[int, int, bool], ...]:
+    """The instructions whose errors go to a handler, and whether it is one of a ``try``: not of a ``with``."""
+    steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+    index = {step.offset: i for i, step in enumerate(steps)}
+    found = []
+    for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
+        at = index.get(entry.target)
+        if at is not None and steps[at].opname == "PUSH_EXC_INFO" and at + 1 < len(steps):
+            found.append((entry.start, entry.end, steps[at + 1].opname != "WITH_EXCEPT_START"))
+    return tuple(found)
 
 
 def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
