@@ -93,8 +93,10 @@ class Clocks:
 
     def _kept(self, page: int, use: Use, clock: Clock) -> list[Use]:
         """The uses of a page that a later one can still be in conflict with."""
-        kept = []
+        kept, known = [], self.clocks[HOST]
         for old in self.pages.get(page, ()):
+            if known.get(old.actor, 0) >= old.time:
+                continue  # all that is told to streams from now on comes after what the program knows
             if old.overlaps(use):
                 ordered = clock.get(old.actor, 0) >= old.time
                 if (old.writes or use.writes) and not ordered:
