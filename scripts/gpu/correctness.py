@@ -14,7 +14,7 @@ from graded import graded_checks
 import genesis
 from genesis import cuda, nn
 from genesis.core.call.op import REGISTRY
-from genesis.cuda.libraries import loading
+from genesis.cuda.libraries import cudnn, loading
 from genesis.nn import functional as F
 from genesis.testing import Maker
 from genesis.testing.devices import check_op_on
@@ -98,7 +98,7 @@ def libraries() -> str:
                     used |= {name.strip()} if loading.library(name.strip()) is not None else set()
             finally:
                 os.environ["GENESIS_CUDA_LIBRARIES"] = before or ""
-    return f"used: {', '.join(sorted(used)) or 'none'}"
+    return f"used: {', '.join(sorted(used)) or 'none'}; cuDNN refuses {cudnn.refused or 'nothing'}"
 
 
 def more_than_2_to_31() -> str:

@@ -12,7 +12,7 @@ from kernels_of import emulated, same
 from library_stand_ins import DTYPES, CublasLt, Cudnn, Nccl
 
 import genesis
-from genesis.cuda.libraries import cublaslt, loading, nccl
+from genesis.cuda.libraries import cublaslt, cudnn, loading, nccl
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.nn import functional as F
@@ -208,13 +208,14 @@ def test_attention_that_cudnn_has_not(shape, graphs):
 
 
 def test_gradients_of_attention_that_cudnn_refuses():
-    """The totals of cuDNN are no use to the other kernels: they make theirs."""
+    """The kernels go on from what cuDNN kept, and why it refused is written down."""
     with emulated() as driver:
         dnn = Cudnn(driver, refused=("sdpa_backward",))
         with loading.standing_in(cudnn=dnn):
             function, shapes = ATTENTION["causal"]
             same(with_gradients(function), *tensors(*shapes, dtype="float16"), tolerance=1e-2)
         assert dnn.done == ["sdpa"]
+        assert cudnn.refused["gradients of attention"].startswith("NotSupported: no engine, of float16 (")
 
 
 CONVOLUTIONS = {

@@ -22,6 +22,7 @@ NAME = "cudnn"
 KINDS = {"float16": "HALF", "bfloat16": "BFLOAT16"}
 ALIGNED = 16  # bytes of addresses; strides and features are multiples of as many
 BYTE = np.dtype(np.uint8)
+refused: dict[str, str] = {}  # what cuDNN would not compute in this process, the last of each kind, and why
 Describe = Callable[[Any, dict[int, Any]], dict[int, Any]]
 
 
@@ -39,14 +40,14 @@ class Graphs:
         """Compute what a graph describes; whether cuDNN does that.
 
         Args:
-            key: what, besides the operands' layout, makes it another graph
+            key: what, besides the operands' layout, makes it another graph; the first is its name
             arrays: by number, what is read and written
             outs: the numbers of those that are written
             describe: called with a graph and its inputs by number, gives the outputs by number
         """
         laid = tuple([(i, a.shape, steps_of(a), a.dtype) for i, a in arrays.items()])
         if (key, laid) not in self.built:
-            self.built[key, laid] = self._build(arrays, outs, describe)
+            self.built[key, laid] = self._build(key[0], arrays, outs, describe)
         known = self.built[key, laid]
         if known is None:
             return False
@@ -59,7 +60,9 @@ class Graphs:
             graph.execute({i: a.address for i, a in arrays.items()}, space.address, self.handle)
         return True
 
-    def _build(self, arrays: dict[int, CudaArray], outs: frozenset[int], describe: Describe) -> tuple[Any, int] | None:
+    def _build(
+        self, what: str, arrays: dict[int, CudaArray], outs: frozenset[int], describe: Describe
+    ) -> tuple[Any, int] | None:
         cudnn, wide = self.cudnn, self.cudnn.data_type.FLOAT
         self.on.enter()
         try:
@@ -77,7 +80,9 @@ class Graphs:
                 tensor.set_dim(list(arrays[i].shape)).set_stride(list(steps_of(arrays[i])))
             graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
             return graph, int(graph.get_workspace_size())
-        except (cudnn.cudnnGraphNotSupportedError, RuntimeError):
+        except (cudnn.cudnnGraphNotSupportedError, RuntimeError) as error:
+            shapes = ", ".join([f"{a.dtype.name} {a.shape}" for a in arrays.values()])
+            refused[what] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}, of {shapes}"
             return None
 
     def _kind(self, array: CudaArray) -> Any:
