@@ -89,6 +89,7 @@ def test_dtypes_and_shapes_are_printed_under_pytorchs_name(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import torch\nx = torch.zeros(2, dtype=torch.int32)\nprint(x.dtype, x.shape, x, torch.strided, x.type())\n"
+        "print(str(x.to_sparse()).split()[-1])\n"
         "assert getattr(torch, str(x.dtype).replace('torch.', '')) is torch.int32\n"
     )
     for options, name in (["--torch"], "torch"), ([], "genesis"):
@@ -97,6 +98,7 @@ def test_dtypes_and_shapes_are_printed_under_pytorchs_name(tmp_path):
         run = [sys.executable, "-m", "genesis", "run", str(script), *options]
         done = subprocess.run(run, capture_output=True, text=True)
         expected = f"{name}.int32 {name}.Size([2]) tensor([0, 0], dtype={name}.int32) {name}.strided torch.IntTensor\n"
+        expected += f"layout={name}.sparse_coo)\n"
         assert done.stdout == expected and not done.stderr
 
 

@@ -388,7 +388,7 @@ class SparseTensor(Tensor):
         indices, values = _indented(self._coordinates, 15), _indented(self._values_, 14)
         return (
             f"tensor(indices={indices},\n       values={values},\n       size={tuple(self.shape)}, "
-            f"nnz={self._nnz()}, layout=genesis.sparse_coo)"
+            f"nnz={self._nnz()}, layout={self.layout!r})"
         )
 
 
