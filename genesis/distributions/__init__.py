@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from functools import partial as _partial
+from typing import TYPE_CHECKING
 
 from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.distributions import constraints, transforms
@@ -27,4 +28,5 @@ from genesis.distributions.relaxed import *
 from genesis.distributions.transformed import *
 from genesis.distributions.transforms import *
 
-__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
+if not TYPE_CHECKING:  # who checks types knows all there is
+    __getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has

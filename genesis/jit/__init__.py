@@ -24,6 +24,7 @@ runs a graph as one call.)
 from __future__ import annotations
 
 from functools import partial as _partial
+from typing import TYPE_CHECKING
 
 from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.core.graph.tracing import advance, host, keep
@@ -43,7 +44,8 @@ from genesis.jit.tracer import trace
 
 Node = Call  # what it was called before
 
-__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
+if not TYPE_CHECKING:  # who checks types knows all there is
+    __getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "Binding",

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from functools import partial as _partial
+from typing import TYPE_CHECKING
 
 from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.nn import attention, functional, init, parallel, utils
@@ -63,7 +64,8 @@ from genesis.nn.upsampling import *  # noqa: F403
 from genesis.nn.upsampling import __all__ as _upsampling
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
-__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
+if not TYPE_CHECKING:  # who checks types knows all there is
+    __getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "AdaptiveLogSoftmaxWithLoss",

@@ -40,6 +40,7 @@ def _relu_or_inplace(input: Tensor, inplace: bool) -> Tensor:
 _relu_or_inplace = explained(_relu_or_inplace, "relu")
 
 
-__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
+if not TYPE_CHECKING:  # who checks types knows all there is
+    __getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = ["bilinear", "dropout", "linear", "relu", "tanh", *sorted(ops.FUNCTIONAL)]

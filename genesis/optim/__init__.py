@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from functools import partial as _partial
+from typing import TYPE_CHECKING
 
 from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.optim import lr_scheduler, swa_utils
@@ -19,7 +20,8 @@ from genesis.optim.rmsprop import Adadelta, Adagrad, RMSprop
 from genesis.optim.sgd import ASGD, SGD, Rprop
 from genesis.optim.sparse import SparseAdam
 
-__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
+if not TYPE_CHECKING:  # who checks types knows all there is
+    __getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "ASGD",

@@ -63,8 +63,8 @@ def _folder(name: str, repo: str, source: str) -> Path:
         return Path(repo).expanduser()
     path, _, branch = repo.partition(":")
     stem = path.replace("/", "_")
-    found = [Path(get_dir(), f"{stem}_{each}") for each in ([branch] if branch else ["main", "master"])]
-    return next((each for each in found if each.is_dir()), found[0])
+    folders = [Path(get_dir(), f"{stem}_{each}") for each in ([branch] if branch else ["main", "master"])]
+    return next((each for each in folders if each.is_dir()), folders[0])
 
 
 def _entries(name: str, repo: str, source: str) -> ModuleType:
