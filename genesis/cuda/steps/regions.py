@@ -134,16 +134,16 @@ class Lowered:
             for var in dict.fromkeys(call.inputs):
                 readers.setdefault(var, []).append(call)
         kept = {*self.program.ends, *[region.root for region in self.program.regions.values()]}
-        found = {}
+        widening = {}
         for call in self.calls:
             out = call.outs[0]
             widens = call.op == "convert" and out.spec.dtype == F32 and call.args[0].spec.dtype in HALVES
             if widens and out not in kept and all([in_loops(reader) for reader in readers.get(out, [])]):
-                found[out] = call
+                widening[out] = call
                 source = self.widened(call.args[0])
                 self.regions[out] = self.regions.get(source) or Region(source, 0, strides_of(source.spec))
-        self.every, self.calls = self.calls, [call for call in self.calls if call.outs[0] not in found]
-        return found
+        self.every, self.calls = self.calls, [call for call in self.calls if call.outs[0] not in widening]
+        return widening
 
     def _convert_again(self) -> None:
         """All conversions are calls again: something else than loops reads one."""

@@ -108,12 +108,12 @@ def _handled(code: CodeType) -> tuple[tuple[int, int, bool], ...]:
     """The instructions whose errors go to a handler, and whether it is one of a ``try``: not of a ``with``."""
     steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
     index = {step.offset: i for i, step in enumerate(steps)}
-    found = []
+    handled = []
     for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
         at = index.get(entry.target)
         if at is not None and steps[at].opname == "PUSH_EXC_INFO" and at + 1 < len(steps):
-            found.append((entry.start, entry.end, steps[at + 1].opname != "WITH_EXCEPT_START"))
-    return tuple(found)
+            handled.append((entry.start, entry.end, steps[at + 1].opname != "WITH_EXCEPT_START"))
+    return tuple(handled)
 
 
 def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
