@@ -244,7 +244,10 @@ def _torch() -> dict[str, Any]:
 
 @_values("torch.version")
 def _version() -> dict[str, Any]:
-    return {"cuda": None, "hip": None, "xpu": None, "debug": False, "git_version": "unknown"}
+    cuda = importlib.import_module("genesis.cuda.runtime.connection")
+    version = cuda.driver().version() if cuda.available() else None  # 13000 is 13.0
+    said = None if version is None else f"{version // 1000}.{version % 1000 // 10}"
+    return {"cuda": said, "hip": None, "xpu": None, "debug": False, "git_version": "unknown"}
 
 
 @_values("torch.autograd")

@@ -351,6 +351,7 @@ import genesis
 from genesis.cuda.runtime.connection import using
 torch = genesis.as_torch()
 assert torch.cuda.is_available() and torch.cuda.device_count() == 2 and torch.cuda.get_device_name(0) == "emulated device"
+assert torch.version.cuda == "13.0"
 x = torch.ones(3).cuda()
 with torch.cuda.stream(torch.cuda.Stream()) as side:
     assert torch.cuda.current_stream() is side
