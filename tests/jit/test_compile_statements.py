@@ -13,6 +13,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim, utils
+from genesis.testing import fuzz_compile
 
 
 def data(call):
@@ -592,3 +593,29 @@ def test_a_parameter_that_the_function_makes_stays_one_for_a_statement():
             step(genesis.ones(3))
     assert len(log) == len({id(x) for x in log}) == 3
     assert all(isinstance(x, nn.Parameter) for x in log)
+
+
+def test_a_variable_that_holds_something_else_behind_a_write():
+    """Found by fuzz_recipes, seed 2000100: what was written to was looked for in the variable when the function had run."""
+
+    def seen(compiled):
+        w = genesis.ones(3, requires_grad=True)
+        optimizer, outside = genesis.optim.SGD([w], lr=0.1), {"count": 0}
+
+        def step(x):
+            for g in optimizer.param_groups:
+                g["lr"] = g["lr"] * 0.5
+            d = outside
+            d["count"] += 1
+            d = x * 2
+            d[0] = 1.0
+            (g,) = genesis.autograd.grad((w * d).sum(), w)
+            return g
+
+        run, results = genesis.compile(step) if compiled else step, []
+        for call in range(6):
+            results += [run(genesis.ones(3) * call).tolist(), optimizer.param_groups[0]["lr"], outside["count"]]
+        return results
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)

@@ -239,7 +239,7 @@ class Watch:
             self.unknown = True
             what = "may do more than compute" if self._is_behind else "runs for the first time"
             self._note(f"{code.co_name} {what}", frame)
-        for target, name, line in stores_of(code) if self.lines else ():
+        for target, name, line, _ in stores_of(code) if self.lines else ():
             if (code.co_filename, line) in self.lines:
                 self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
 
@@ -291,12 +291,12 @@ class Watch:
         return len(store.target) == 1 and store.target[0] in makes(code)
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
-        for target, name, line in stores_of(code):
+        for target, name, line, sure in stores_of(code):
             if target is None:
                 known = name.startswith("nonlocal ") and self._is_inner(frame, name.removeprefix("nonlocal "))
                 if not known:
                     self._note(f"a write to {name}" if name else "a write to an object", frame, line)
-            elif not self._may_write(self._value(frame, target), name):
+            elif not sure or not self._may_write(self._value(frame, target), name):
                 self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, line)
         for from_globals, chain in reads_of(code):
             self._read(frame, from_globals, chain)

@@ -18,6 +18,7 @@ class Store(NamedTuple):
     target: Chain | None  # None: nobody knows
     name: str
     line: int
+    sure: bool = True  # whether the variable still holds it when the code has run
 
 
 class _Step(NamedTuple):
@@ -36,6 +37,7 @@ _LOADS = (
     "LOAD_FAST_CHECK",
     "LOAD_FAST_BORROW",
 )
+_MAKING = ("CALL", "BINARY_OP", "BUILD_", "UNARY_")
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 _ITEMS = (("BINARY_SUBSCR", None), ("BINARY_OP", "[]"))
 _IGNORED = ("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "NOT_TAKEN")
@@ -72,12 +74,29 @@ def stores_of(code: CodeType) -> tuple[Store, ...]:
         elif kind in ("STORE_DEREF", "DELETE_DEREF") and step.value in code.co_freevars:
             stores.append(Store(None, f"nonlocal {step.value}", step.line))
         elif kind in ("STORE_ATTR", "DELETE_ATTR"):
-            stores.append(Store(_target(steps, i, 0), str(step.value), step.line))
+            stores.append(_store(steps, i, 0, str(step.value)))
         elif kind in ("STORE_SUBSCR", "DELETE_SUBSCR"):
-            stores.append(Store(_target(steps, i, 1), "", step.line))
+            stores.append(_store(steps, i, 1))
         elif kind == "STORE_SLICE":
-            stores.append(Store(_target(steps, i, 2), "", step.line))
+            stores.append(_store(steps, i, 2))
     return tuple(stores)
+
+
+def _store(steps: tuple[_Step, ...], at: int, above: int, name: str = "") -> Store:
+    target = _target(steps, at, above)
+    return Store(target, name, steps[at].line, target is None or _still_holds(steps, at, target[0]))
+
+
+def _still_holds(steps: tuple[_Step, ...], at: int, variable: str) -> bool:
+    """Whether a variable gets no other value behind an instruction; or if it does, holds what a call or an operator gave."""
+    sets = [i for i, s in enumerate(steps) if s.name in ("STORE_FAST", "STORE_DEREF") and s.value == variable]
+    before = [i for i in sets if i < at]
+    if not before or before[-1] == sets[-1]:
+        return True
+    source = before[-1] - 1
+    while source > 0 and steps[source].name.startswith(("STORE_", "UNPACK_")):
+        source -= 1
+    return steps[source].name.startswith(_MAKING)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -86,7 +105,7 @@ def makes(code: CodeType) -> frozenset[str]:
     given: dict[str, bool] = {}
     for before, step in itertools.pairwise(steps_of(code)):
         if step.name in ("STORE_FAST", "STORE_DEREF"):
-            new = before.name.startswith(("CALL", "BINARY_OP", "BUILD_", "UNARY_", "LOAD_CONST"))
+            new = before.name.startswith((*_MAKING, "LOAD_CONST"))
             given[step.value] = given.get(step.value, True) and new
     return frozenset([name for name, new in given.items() if new])
 
