@@ -230,7 +230,9 @@ def _screen(folder: str, others: Sequence[str], status: int) -> str:
 def _seen(folder: str) -> dict[str, str]:
     """What each rank on this machine did when it last said so."""
     doing = {path.stem: path.read_text() for path in Path(folder).glob("*.doing")}
-    return {rank: f"last seen at {what}" for rank, what in doing.items() if what}
+    return {
+        rank: f"last seen {what if what.startswith('after ') else f'at {what}'}" for rank, what in doing.items() if what
+    }
 
 
 def error_of(job: Job) -> int:

@@ -93,7 +93,9 @@ def doing() -> str:
     if not last:
         return step + program_line()
     call = f"{last[-1].what}{last[-1].where} (call {last[-1].number})"
-    return step + (call if world.calls.waits else f"{program_line()}, after {call}")
+    return step + (
+        call if world.calls.waits else ", ".join([each for each in (program_line(), f"after {call}") if each])
+    )
 
 
 def _note_failures(path: Path, rank: int) -> None:

@@ -70,6 +70,14 @@ def test_the_first_failure_is_the_last_screen(tmp_path):
     assert "site-packages" not in screen and os.sep + "calls.py" not in screen
 
 
+def test_what_a_rank_did_last_when_its_program_has_ended(tmp_path):
+    (tmp_path / "0.doing").write_text("step 3, train.py:41, after barrier train.py:40 (call 7)")
+    (tmp_path / "1.doing").write_text("after the end of the group (call 8)")
+    seen = launch._seen(str(tmp_path))
+    assert seen["0"] == "last seen at step 3, train.py:41, after barrier train.py:40 (call 7)"
+    assert seen["1"] == "last seen after the end of the group (call 8)"
+
+
 @needs_mpi
 @pytest.mark.slow
 def test_a_rank_that_is_killed_is_named(tmp_path):
