@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 _library = ["genesis"]
 
 
@@ -44,3 +46,21 @@ _NODES = {
 def of_node(name: str) -> str:
     """The name of an op's node as it is printed: ``MulBackward``, in a program of PyTorch ``MulBackward0``."""
     return f"{_NODES.get(name, name)}0" if is_torch() else name
+
+
+def named_result(kind: Any) -> Any:
+    """A class of results with names, ``max_result``, that is printed as PyTorch prints it in a program of PyTorch."""
+    name = kind.__name__.removesuffix("_result")
+    room, _, file = kind.__module__.rpartition(".")
+    if room == "genesis.ops.linalg" and file != "older" and name != "geqrf":
+        name = f"linalg_{name}"
+    plain = kind.__repr__
+
+    def printed(result: Any) -> str:
+        if not is_torch():
+            return str(plain(result))
+        fields = ",\n".join(f"{field}={value!r}" for field, value in zip(result._fields, result, strict=True))
+        return f"torch.return_types.{name}(\n{fields})"
+
+    kind.__repr__ = printed
+    return kind

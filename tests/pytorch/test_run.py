@@ -102,6 +102,18 @@ def test_dtypes_and_shapes_are_printed_under_pytorchs_name(tmp_path):
         assert done.stdout == expected and not done.stderr
 
 
+def test_results_with_names_are_printed_as_pytorch_prints_them(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import torch\nx = torch.eye(2)\nprint(x.max(0))\n"
+        "print(*[str(r).partition('(')[0] for r in (torch.linalg.qr(x), torch.geqrf(x), torch.svd(x))])\n"
+    )
+    told = started(tmp_path, "run", "--torch", "script.py").stdout
+    assert told == (
+        "torch.return_types.max(\nvalues=tensor([1., 1.]),\nindices=tensor([0, 1]))\n"
+        "torch.return_types.linalg_qr torch.return_types.geqrf torch.return_types.svd\n"
+    )
+
+
 def test_nodes_are_printed_under_pytorchs_names(tmp_path):
     (tmp_path / "script.py").write_text(
         "import torch\nfrom torch import nn\n"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ShapeError, message
@@ -30,16 +31,19 @@ from genesis.ops.linalg.triangular import triangular_system
 from genesis.ops.products.matmul import matmul
 
 
+@named_result
 class cholesky_ex_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     L: Tensor
     info: Tensor
 
 
+@named_result
 class ldl_factor_result(NamedTuple):  # noqa: N801
     LD: Tensor
     pivots: Tensor
 
 
+@named_result
 class ldl_factor_ex_result(NamedTuple):  # noqa: N801
     LD: Tensor
     pivots: Tensor

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, GraphError, message
@@ -29,11 +30,13 @@ from genesis.ops.pointwise.choice import where
 from genesis.ops.products.matmul import matmul
 
 
+@named_result
 class eigh_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
+@named_result
 class eig_result(NamedTuple):  # noqa: N801
     eigenvalues: Tensor
     eigenvectors: Tensor

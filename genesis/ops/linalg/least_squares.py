@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
@@ -21,6 +22,7 @@ from genesis.ops.pointwise.choice import where
 from genesis.ops.products.matmul import matmul
 
 
+@named_result
 class lstsq_result(NamedTuple):  # noqa: N801
     solution: Tensor
     residuals: Tensor

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ShapeError, message
@@ -29,17 +30,20 @@ from genesis.ops.products.matmul import matmul
 from genesis.ops.shapes.join import cat
 
 
+@named_result
 class lu_result(NamedTuple):  # noqa: N801
     P: Tensor
     L: Tensor
     U: Tensor
 
 
+@named_result
 class lu_factor_result(NamedTuple):  # noqa: N801
     LU: Tensor
     pivots: Tensor
 
 
+@named_result
 class lu_factor_ex_result(NamedTuple):  # noqa: N801
     LU: Tensor
     pivots: Tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from genesis.base.library import named_result
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
@@ -22,17 +23,20 @@ from genesis.ops.linalg.triangular import triangular_system
 from genesis.ops.pointwise.choice import where
 
 
+@named_result
 class qr_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     Q: Tensor
     R: Tensor
 
 
+@named_result
 class svd_result(NamedTuple):  # noqa: N801
     U: Tensor
     S: Tensor
     V: Tensor
 
 
+@named_result
 class triangular_solve_result(NamedTuple):  # noqa: N801
     solution: Tensor
     cloned_coefficient: Tensor

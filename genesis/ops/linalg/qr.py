@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.blas import one_thread
@@ -22,6 +23,7 @@ from genesis.ops.products.matmul import matmul
 from genesis.ops.shapes.join import cat
 
 
+@named_result
 class qr_result(NamedTuple):  # noqa: N801
     Q: Tensor
     R: Tensor
@@ -228,6 +230,7 @@ wrong_inputs(
 )
 
 
+@named_result
 class geqrf_result(NamedTuple):  # noqa: N801
     a: Tensor
     tau: Tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ShapeError, message
@@ -29,11 +30,13 @@ from genesis.ops.linalg.common import (
 from genesis.ops.products.matmul import matmul
 
 
+@named_result
 class inv_ex_result(NamedTuple):  # noqa: N801
     inverse: Tensor
     info: Tensor
 
 
+@named_result
 class solve_ex_result(NamedTuple):  # noqa: N801
     result: Tensor
     info: Tensor

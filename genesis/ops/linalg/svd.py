@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ShapeError, message
@@ -19,6 +20,7 @@ from genesis.ops.linalg.eigen import differences, divided, no_diagonal, refuse_p
 from genesis.ops.products.matmul import matmul
 
 
+@named_result
 class svd_result(NamedTuple):  # noqa: N801
     U: Tensor
     S: Tensor

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.base import dtypes
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
@@ -90,6 +91,7 @@ def binary_exponent(input: Array) -> Any:
 samples(binary_exponent, lambda t: [case(t(2, 3)), case(t())])
 
 
+@named_result
 class frexp_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     mantissa: Tensor
     exponent: Tensor

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.base.errors import ArgumentError, message
 from genesis.core.call.kinds import (
@@ -141,16 +142,19 @@ samples(argmin, _one_dim)
 wrong_inputs(argmin, _out_of_range, _no_identity)
 
 
+@named_result
 class max_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     values: Tensor
     indices: Tensor
 
 
+@named_result
 class min_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor
 
 
+@named_result
 class aminmax_result(NamedTuple):  # noqa: N801
     min: Tensor
     max: Tensor

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from genesis.base.library import named_result
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.out import takes_out
 from genesis.core.call.refusal import explain_all
@@ -18,11 +19,13 @@ from genesis.ops.reductions.search import searchsorted
 from genesis.ops.shapes.join import stack
 
 
+@named_result
 class histogram_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     hist: Tensor
     bin_edges: Tensor
 
 
+@named_result
 class histogramdd_result(NamedTuple):  # noqa: N801
     hist: Tensor
     bin_edges: tuple[Tensor, ...]

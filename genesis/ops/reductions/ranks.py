@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
@@ -30,16 +31,19 @@ _I64 = np.dtype(np.int64)
 _out_of_range = (lambda t: case(t(2, 3), dim=2), IndexError, "dim 2 is out of range for 2 dimensions")
 
 
+@named_result
 class kthvalue_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     values: Tensor
     indices: Tensor
 
 
+@named_result
 class median_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor
 
 
+@named_result
 class mode_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.library import named_result
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
@@ -194,11 +195,13 @@ wrong_inputs(
 # ---- running extremes
 
 
+@named_result
 class cummax_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     values: Tensor
     indices: Tensor
 
 
+@named_result
 class cummin_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor
