@@ -11,10 +11,13 @@ said. --write puts the rows into programs.md.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,38 +109,52 @@ def script_of(file: Path) -> Path:
     return script
 
 
+@functools.cache
+def server(genesis: bool) -> subprocess.Popen[str]:
+    """The process of which each program is a fork, one for each framework: importing them takes longer than most programs."""
+    start = ["-m", "genesis", "run", str(RECORDER), "--torch"] if genesis else [str(RECORDER)]
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-W", "ignore", *start, "serve"]
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def forked(job: dict[str, Any], genesis: bool, seconds: float) -> int | None:
+    """The exit status of a job, None if it was not done in time."""
+    process = server(genesis)
+    assert process.stdin is not None and process.stdout is not None
+    print(json.dumps(job), file=process.stdin, flush=True)
+    child = int(process.stdout.readline())
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    status = int(process.stdout.readline())
+    return status if ready else None
+
+
 def run(
     program: Program, checkout: Path, weights: Path, options: argparse.Namespace, genesis: bool, disturbed: bool = False
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as top:
-        copy, output = Path(top) / "copy", Path(top) / "losses.json"
+        copy, output, printed, said = (Path(top) / name for name in ("copy", "losses.json", "printed", "said"))
         shutil.copytree(checkout, copy)
         file = script_of(copy / program.path)
-        start = [sys.executable, "-W", "ignore"]
-        start += ["-m", "genesis", "run", str(RECORDER), "--torch"] if genesis else [str(RECORDER)]
-        script = [str(output), str(weights), str(options.steps), str(file), *program.arguments]
-        path = os.pathsep.join(
-            [str(HERE / "standins"), str(HERE.parent), str(copy), str(copy / "src"), os.environ.get("PYTHONPATH", "")]
-        )
-        environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
-        environment["DISTURBED"] = "1" if disturbed else ""
-        try:
-            done = subprocess.run(
-                start + script,
-                cwd=copy / program.folder,
-                env=environment,
-                timeout=options.seconds,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
-        except subprocess.TimeoutExpired:
+        job = {
+            "arguments": [str(output), str(weights), str(options.steps), str(file), *program.arguments],
+            "environment": {"DISTURBED": "1" if disturbed else ""},
+            "folder": str(copy / program.folder),
+            "path": [str(HERE / "standins"), str(HERE.parent), str(copy), str(copy / "src")],
+            "printed": str(printed),
+            "said": str(said),
+        }
+        status = forked(job, genesis, options.seconds)
+        if status is None:
             return {"losses": [], "error": f"not done after {options.seconds:.0f} s"}
+        error, output_text = (each.read_text(errors="replace") for each in (said, printed))
         if output.exists():
-            return {**json.loads(output.read_text()), "said": done.stderr[-3000:], "printed": done.stdout}
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        return {"losses": [], "error": " ".join(last) or f"exit status {done.returncode}", "said": done.stderr[-3000:]}
+            return {**json.loads(output.read_text()), "said": error[-3000:], "printed": output_text}
+        last = (error or output_text).strip().splitlines()[-1:]
+        return {"losses": [], "error": " ".join(last) or f"exit status {status}", "said": error[-3000:]}
 
 
 def compared(program: Program, checkout: Path, options: argparse.Namespace) -> Result:

@@ -2,6 +2,7 @@
 
     python benchmarks/recorder.py LOSSES.json WEIGHTS.npz STEPS script.py [arguments]
     genesis run benchmarks/recorder.py --torch LOSSES.json WEIGHTS.npz STEPS script.py [arguments]
+    ... serve    the same for each line of JSON that it reads, in a fork: the framework is imported once
 
 So that two frameworks compute the same: random numbers come from NumPy (the n-th draw of a name and a shape is the same number in both), the
 weights of each module at its first call are written to WEIGHTS.npz if it is not there, else read from it, dropout is off, environments
@@ -10,6 +11,8 @@ of gymnasium are seeded, data is loaded in the main process. A loss is what `bac
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import random
@@ -94,9 +97,11 @@ class Draws:
         bernoulli.sample = lambda b, shape=(): self.bernoulli(b.probs.detach().expand((*shape, *b.batch_shape)))
         normal.rsample = lambda n, shape=(): n.loc + n.scale * self.standard(n, shape)
         normal.sample = torch.no_grad()(lambda n, shape=(): n.loc + n.scale * self.standard(n, shape))
+        several = torch.distributions.MultivariateNormal
+        several.rsample = lambda n, shape=(): n.loc + (n.scale_tril @ self.standard(n, shape)[..., None]).squeeze(-1)
 
     def standard(self, distribution: Any, shape: Sequence[int]) -> Any:
-        size = (*shape, *distribution.batch_shape)
+        size = (*shape, *distribution.batch_shape, *distribution.event_shape)
         return self.new("standard", "standard_normal", (), (size,), {"dtype": distribution.loc.dtype})
 
     def _function(self, name: str, how: str) -> None:
@@ -268,5 +273,44 @@ def main() -> int:
     return 0
 
 
+def begin(job: dict[str, Any]) -> None:
+    """Make this process the one that a job describes."""
+    os.environ.update(job["environment"])
+    os.chdir(job["folder"])
+    sys.path[1:1] = job["path"]
+    sys.argv[1:] = job["arguments"]
+    for number, file in ((0, os.devnull), (1, job["printed"]), (2, job["said"])):
+        os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), number)
+
+
+def imported() -> None:
+    """Have what most programs import, and what the framework itself imports at a first step."""
+    for name in ("matplotlib.pyplot", "PIL.Image", "sklearn.datasets", "torch.utils.data"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    parameter = nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    torch.optim.Adam([parameter]).step()
+
+
+def serve() -> int:
+    """Run jobs, each in a fork of this process; say its number when it starts, and its exit status."""
+    imported()
+    for line in iter(sys.stdin.readline, ""):
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                begin(json.loads(line))
+                status = main()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve() if sys.argv[1:] == ["serve"] else main())

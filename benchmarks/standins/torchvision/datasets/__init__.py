@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import Dataset
+
+import torchvision
+
+__path__ = [
+    *__path__,
+    *(p + "/datasets" for p in torchvision.__path__[1:]),
+]  # its other sets, by the names of their files
 
 
 class Pictures(Dataset):
@@ -79,6 +87,56 @@ class FakeData(Pictures):
         self.pictures = self.pictures[:size]
 
 
+class Split(Pictures):
+    """A set whose part is named."""
+
+    def __init__(self, root: str = "", split: str = "train", transform: Any = None, **options: Any) -> None:
+        options.pop("train", None)
+        super().__init__(root, not split.startswith(("test", "val")), transform, **options)
+
+    labels = property(lambda self: np.asarray(self.targets))
+
+
+class SVHN(Split):
+    shape = (32, 32, 3)
+
+
+class STL10(Split):
+    shape = (96, 96, 3)
+
+
+class CelebA(Split):
+    shape = (218, 178, 3)
+
+
+class EMNIST(Pictures):
+    pass
+
+
+class USPS(Pictures):
+    shape = (16, 16)
+
+
 class ImageFolder(Dataset):
-    def __init__(self, root: str, *args: Any, **options: Any) -> None:
-        raise FileNotFoundError(f"no such folder of pictures: {root}")
+    """The pictures of a folder that has a folder for each class."""
+
+    def __init__(self, root: str, transform: Any = None, target_transform: Any = None, **ignored: Any) -> None:
+        if not Path(root).is_dir():
+            raise FileNotFoundError(f"no such folder of pictures: {root}")
+        self.root, self.transform, self.target_transform = root, transform, target_transform
+        self.classes = sorted(p.name for p in Path(root).iterdir() if p.is_dir())
+        self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
+        files = sorted(p for p in Path(root).rglob("*") if p.suffix.lower() in (".png", ".jpg", ".jpeg"))
+        self.samples = self.imgs = [(str(p), self.class_to_idx[p.relative_to(root).parts[0]]) for p in files]
+        self.targets = [target for _, target in self.samples]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        file, target = self.samples[index]
+        picture = Image.open(file).convert("RGB")
+        return (
+            self.transform(picture) if self.transform else picture,
+            self.target_transform(target) if self.target_transform else target,
+        )
