@@ -1,6 +1,6 @@
 """Public programs written for PyTorch, run as they are: do they end, and are their losses those of PyTorch?
 
-    python benchmarks/programs.py CHECKOUTS [--only TEXT] [--steps 20] [--write]
+    python benchmarks/programs.py CHECKOUTS [--only TEXT ...] [--steps 20] [--write]
 
 CHECKOUTS is a folder with one folder for each repository that programs.toml names, called owner+name. Each program runs in a copy, first with
 PyTorch, then by `genesis run --torch`, from the same weights and with the same random numbers (see recorder.py), for some steps; of a notebook
@@ -88,12 +88,12 @@ def apart(losses: list[float], others: list[float]) -> float:
     return worst
 
 
-def programs(text: str) -> Iterator[Program]:
+def programs(texts: list[str]) -> Iterator[Program]:
     listed = tomllib.loads((HERE / "programs.toml").read_text())
     for repository, entry in listed.items():
         for line in entry["programs"]:
             path, *arguments = line.split(" ") if ".py " in line else [line]
-            if text in f"{repository}/{line}":
+            if any(text in f"{repository}/{line}" for text in texts):
                 yield Program(repository, path, arguments, entry.get("in", str(Path(path).parent)))
 
 
@@ -208,7 +208,7 @@ def table(rows: dict[str, str], steps: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", type=Path)
-    parser.add_argument("--only", default="", help="programs whose repository and path contain this")
+    parser.add_argument("--only", nargs="+", default=[""], help="programs whose repository and path contain one of these")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long a program may run")
     parser.add_argument("--write", action="store_true", help="write the rows into programs.md")

@@ -139,7 +139,8 @@ class Optimizer(Dependable):
             self._check_param(p, known)
         if len({*map(id, params)}) < len(params):
             warnings.warn(f"{name}: a parameter is in a group twice, and takes two steps at a time", stacklevel=3)
-        group = {**self.defaults, **param_group, "params": params, **({"param_names": names} if names else {})}
+        group = {**param_group, "params": params, **({"param_names": names} if names else {})}
+        group |= {option: value for option, value in self.defaults.items() if option not in group}  # in PyTorch's order
         for option, value in group.items():
             if value is required:
                 raise ArgumentValueError(message(name, f"a parameter group does not say {option!r}, which is required"))

@@ -209,6 +209,14 @@ def test_a_gradient_that_is_read_is_not_written_to():
     assert buffer is not a.grad and not np.shares_memory(buffer.numpy(), a.grad.numpy())
 
 
+def test_options_of_groups_come_in_the_order_of_pytorch():
+    """What the group says, in its order, then what it leaves to the optimizer: programs print groups."""
+    w, b = genesis.ones(1, requires_grad=True), genesis.ones(1, requires_grad=True)
+    first, second = genesis.optim.SGD([{"params": [w]}, {"lr": 0.5, "params": [b]}], lr=0.1).param_groups
+    assert list(first)[:3] == ["params", "lr", "momentum"] and list(second)[:3] == ["lr", "params", "momentum"]
+    assert (first["lr"], second["lr"]) == (0.1, 0.5)
+
+
 def test_a_parameter_that_a_group_has_twice_takes_two_steps():
     p = genesis.nn.Parameter(genesis.ones(2))
     with pytest.warns(UserWarning, match="a parameter is in a group twice"):
