@@ -208,7 +208,9 @@ def table(rows: dict[str, str], steps: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", type=Path)
-    parser.add_argument("--only", nargs="+", default=[""], help="programs whose repository and path contain one of these")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="programs whose repository and path contain one of these"
+    )
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long a program may run")
     parser.add_argument("--write", action="store_true", help="write the rows into programs.md")
