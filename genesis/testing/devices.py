@@ -132,8 +132,9 @@ def check_op_on(where: Any, op: Op, make: Callable[[], Case], layout: str = "con
     """
     on = require_available(as_device(where))
     for name, run in _RUNS.items():
-        expected = _outcome(run, op, make())
-        outcome = _outcome(run, op, moved(make(), on, layout))
+        sample = make()
+        there = moved(sample, on, layout)  # before a run writes into it
+        expected, outcome = _outcome(run, op, sample), _outcome(run, op, there)
         if isinstance(expected, Exception) or isinstance(outcome, Exception):
             assert type(outcome) is type(expected), (
                 f"{op.name} on {on}: {name} gives {outcome!r}, on the CPU {expected!r}"
