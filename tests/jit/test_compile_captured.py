@@ -1,6 +1,6 @@
 """What a compiled function reads of the outside is at each call what it is then: objects, containers and all in them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pytest
@@ -182,6 +182,18 @@ def test_what_dataclasses_do_themselves_is_not_looked_at():
 
     assert [step(genesis.ones(2) * k).tolist() for k in range(3)] == [[2.0 * k] * 2 for k in range(3)]
     assert "__setattr__" not in step.explain()
+
+
+def test_fields_that_a_copy_of_a_dataclass_reads():
+    """Found by fuzz_recipes, seed 2001013."""
+    batch = Batch(genesis.ones(2), [2.0])
+    step = genesis.compile(lambda x: replace(batch, tensor=x).more[0] * x, fullgraph=True)
+    results = []
+    for call in range(4):
+        if call == 2:
+            batch.more = [5.0]
+        results.append(step(genesis.ones(2)).tolist())
+    assert results == [[2.0] * 2, [2.0] * 2, [5.0] * 2, [5.0] * 2]
 
 
 def test_arguments_that_are_containers_hold_other_tensors_at_each_call():

@@ -15,6 +15,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, ValuesView
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -67,6 +68,7 @@ class Stopped(BaseException):
     """Raised into a function that is being traced, before it has an effect."""
 
 
+_COPYING = frozenset(["replace", "asdict", "astuple"])  # of dataclasses, which read all fields
 _CACHING: Any = type(functools.lru_cache(len))
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
@@ -378,6 +380,8 @@ class Watch:
             value = stores[-1][2]
         if outside:
             self._meet_whole(value, text)
+            if is_dataclass(value) and not isinstance(value, type) and _COPYING.intersection(frame.f_code.co_names):
+                self._meet_whole(getattr(value, "__dict__", None), text, value)
 
     def _meet_whole(self, value: Any, text: str, owner: Any = None) -> None:
         """The end of a chain: if it is a container, all of it may be read. (The dictionary of an old object may be young.)"""
