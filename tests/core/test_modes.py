@@ -18,6 +18,12 @@ from genesis.testing.signature_calls import public
 from genesis.utils.checkpoint import create_selective_checkpoint_contexts, noop_context_fn
 
 
+def is_as_in(before):
+    """Whether the state is what it was; modules that were imported meanwhile have variables that it did not have."""
+    *lists, variables = state()
+    return [*lists, {name: variables[name] for name in before[-1]}] == before
+
+
 def state():
     """The switches of the process, and the variables of this thread."""
     variables = {
@@ -113,7 +119,7 @@ def test_a_mode_leaves_nothing_open(name, error):
         work(genesis.ones(2, 2, requires_grad=True))
         if error is not None:
             raise error
-    assert state() == before
+    assert is_as_in(before)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +149,8 @@ def test_a_mode_in_another_leaves_what_it_found(outer, inner):
         with MODES[inner]():
             work(genesis.ones(2, 2, requires_grad=True))
         if inner != "set_detect_anomaly, twice":
-            assert state() == between
-    assert state() == before
+            assert is_as_in(between)
+    assert is_as_in(before)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -163,7 +169,7 @@ def test_anomaly_mode_that_is_switched_inside_another_mode_outlives_it():
         genesis.tensor([-1.0]).sqrt()
     autograd.set_detect_anomaly(False)
     assert [event.phase for event in profile.events if event.name in ("exp", "ExpBackward")] == ["forward", "backward"]
-    assert state() == before
+    assert is_as_in(before)
     assert genesis.tensor([-1.0]).sqrt().isnan()
 
 
