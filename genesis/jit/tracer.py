@@ -93,6 +93,7 @@ class Tracer(AskedNumbers):
     def note(self, array: Traced) -> None:
         self.alive.add(array)
 
+    runs_nodes_of_outside = True  # which are kept; a subclass may leave such a function as it is
     defers = False  # whether calls of the host can be kept: a subclass may
 
     def acts(self, function: Callable[..., Any], args: tuple[Any, ...], changes: tuple[Any, ...]) -> bool:
@@ -167,10 +168,12 @@ class Tracer(AskedNumbers):
             text = "the .grad of a tensor from outside is set that is no leaf or does not require grad"
             raise GraphError(message("trace", text, [("tensor", tensor._spec())]))
 
-    def differentiates(self, nodes: Iterable[Node]) -> None:
-        """A backward is about to run nodes: refuse those that were recorded before, they would be used up."""
+    def differentiates(self, nodes: Iterable[Node], kept: bool) -> None:
+        """A backward is about to run nodes: refuse those that were recorded before where it would use them up, and where
+        eager calls would look whether what they saved was written to.
+        """
         old = next((n for n in nodes if not n.is_leaf and n._number < self.gradients.start), None)
-        if old is not None:
+        if old is not None and not (kept and self.runs_nodes_of_outside):
             text = "a captured tensor was computed before: its gradient would have to go on to where it came from"
             raise GraphError(message("trace", text, [("computed by", old.name())], "compute it inside"))
 

@@ -191,3 +191,15 @@ def test_what_is_written_without_a_history_is_compiled():
     assert not buffer.requires_grad
     assert genesis.equal(buffer, genesis.full((3,), 3.0))
     assert genesis.equal(w.grad, genesis.full((3,), 3.0))
+
+
+def test_a_graph_of_outside_that_is_kept_is_looked_at_at_each_call():
+    w = genesis.ones(3, requires_grad=True)
+    y = (w * w).sum()
+    f = genesis.compile(lambda g: genesis.autograd.grad(y, w, g, retain_graph=True)[0])
+    with pytest.warns(UserWarning, match="a captured tensor was computed before"):
+        assert f(genesis.tensor(1.0)).tolist() == [2.0] * 3
+    with genesis.no_grad():
+        w.mul_(2)
+    with pytest.raises(RuntimeError, match="modified in place"):
+        f(genesis.tensor(1.0))

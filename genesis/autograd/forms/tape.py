@@ -87,7 +87,8 @@ class GradientTape:
         """Watched constants require grad, with the nodes that they had before."""
         for x, edge in self._mine:
             if x._node is None:
-                x._node = edge
+                x._own_node = edge
+                x.requires_grad_()
 
     def _let_go(self) -> None:
         """Watched constants are constants again; the tape knows their nodes."""

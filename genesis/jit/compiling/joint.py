@@ -151,6 +151,7 @@ class JointTracer(Tracer):
         return known(op, args) if op.kind is OPAQUE else self.unwatched(lambda: known(op, args))  # type: ignore[no-any-return]
 
     defers = True
+    runs_nodes_of_outside = False
 
     def kept(self) -> int:
         return len(self.hosts.calls)
