@@ -619,3 +619,48 @@ def test_a_variable_that_holds_something_else_behind_a_write():
 
     with fuzz_compile.arithmetic(False):
         assert seen(True) == seen(False)
+
+
+def _halve(p):
+    p.grad = None if p.grad is None else p.grad * 0.5
+
+
+@pytest.mark.parametrize("way", ["rebound", "items", "by name", "a function", "a dictionary"])
+def test_gradients_that_are_set_in_a_loop(way):
+    """Found by fuzz_training, seed 39: the line was done by Python behind the backward that added to them."""
+
+    def prepare(parameters):
+        if way == "rebound":
+            for p in parameters:
+                p.grad = None if p.grad is None else p.grad * 0.5
+            for _, p in zip("ab", parameters, strict=True):
+                p.detach()
+        elif way == "items":
+            for i in range(2):
+                parameters[i].grad = None if parameters[i].grad is None else parameters[i].grad * 0.5
+        elif way == "by name":
+            for p in parameters:
+                setattr(p, "grad", None if p.grad is None else p.grad * 0.5)  # noqa: B010
+        elif way == "a function":
+            [_halve(p) for p in parameters]
+        else:
+            named = {"first": parameters[0]}
+            named["first"].grad = None
+            [p for p in parameters][1].grad = None
+
+    def seen(compiled):
+        parameters = [genesis.ones(3, requires_grad=True), genesis.ones(2, requires_grad=True)]
+
+        def step(x):
+            prepare(parameters)
+            ((x * parameters[0]).sum() + parameters[1].sum()).backward()
+
+        run, results = genesis.compile(step) if compiled else step, []
+        for call in range(5):
+            run(genesis.ones(3) * call)
+            results += [p.grad.tolist() for p in parameters]
+        return results
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert seen(True) == seen(False)

@@ -294,6 +294,8 @@ class Watch:
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
         for target, name, line, sure in stores_of(code):
+            if name == "grad" and (target is None or not sure):
+                continue  # a tensor says itself that its .grad is set
             if target is None:
                 known = name.startswith("nonlocal ") and self._is_inner(frame, name.removeprefix("nonlocal "))
                 if not known:

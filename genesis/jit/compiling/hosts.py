@@ -36,7 +36,7 @@ from genesis.jit.compiling.leaves import (
     is_set,
 )
 from genesis.jit.compiling.statements import KNOWN
-from genesis.jit.compiling.stores import caught
+from genesis.jit.compiling.stores import caught, sets_gradients
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import UNKNOWN, Reading
 from genesis.jit.compiling.young import is_young
@@ -61,6 +61,10 @@ class Hosts:
         """Keep a statement; what it sets are `HostValue`s from now on."""
         code, index = statement.__code__, len(self.calls)
         title = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+        if sets_gradients(code):
+            raise NotKept(
+                message("compile", f"a .grad is set at {title}, what is added to it behind that would be lost")
+            )
         cells = dict(zip(code.co_freevars, statement.__closure__ or (), strict=True))
         told = list[int]()
         leaves = {name: self._leaf(contents(cells[name]), told, title) for name in own if is_set(cells[name])}

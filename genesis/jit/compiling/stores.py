@@ -82,6 +82,12 @@ def stores_of(code: CodeType) -> tuple[Store, ...]:
     return tuple(stores)
 
 
+def sets_gradients(code: CodeType) -> bool:
+    """Whether code may set the ``.grad`` of something."""
+    by_name = "setattr" in code.co_names and "grad" in code.co_consts
+    return by_name or any([store.name == "grad" for store in stores_of(code)])
+
+
 def _store(steps: tuple[_Step, ...], at: int, above: int, name: str = "") -> Store:
     target = _target(steps, at, above)
     return Store(target, name, steps[at].line, target is None or _still_holds(steps, at, target[0]))
