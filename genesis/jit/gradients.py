@@ -8,6 +8,7 @@ asks whether there is a gradient, the answer is a branch that was taken: the gra
 from __future__ import annotations
 
 import weakref
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,15 +38,18 @@ class LeafGradient:
         "cell",
         "hooks",
         "is_leaf",
+        "origin",
         "raw",
         "tensor",
         "used",
         "var",
     )
 
-    def __init__(self, tensor: Tensor, argument: int = -1, is_leaf: bool = True) -> None:
+    def __init__(self, tensor: Tensor, argument: int = -1, origin: Any = None) -> None:
         node = tensor._node
         assert isinstance(node, AccumulateGrad)
+        self.origin = node if origin is None else origin  # the node outside of the trace
+        is_leaf = self.origin.is_leaf
         self.tensor, self.argument, self.is_leaf = tensor, argument, is_leaf
         self.before, self.hooks = node.grad, hooks_on(node)
         self.raw = node, node._grad, tensor._retained
@@ -91,9 +95,13 @@ class Gradients:
         self.histories: dict[int, tuple[Tensor, Any, Any]] = {}
         self.began: list[weakref.ref[Tensor]] = []  # those that were no leaves, and have a gradient
 
-    def argument(self, tensor: Tensor, index: int, is_leaf: bool) -> None:
-        """What stands for an argument that requires grad."""
-        self.leaves[id(tensor)] = LeafGradient(tensor, index, is_leaf)
+    def argument(self, tensor: Tensor, index: int, origin: Any) -> None:
+        """What stands for an argument that requires grad, whose node is ``origin``."""
+        self.leaves[id(tensor)] = LeafGradient(tensor, index, origin)
+
+    def of_arguments(self, nodes: Collection[Any]) -> list[LeafGradient]:
+        """Those among nodes that stand for arguments."""
+        return [leaf for leaf in self.leaves.values() if leaf.argument >= 0 and leaf.raw[0] in nodes]
 
     def history_changes(self, tensor: Tensor) -> None:
         if not isinstance(tensor._array, Virtual):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from genesis.core.call import computing
 from genesis.core.call.op import Op
 from genesis.core.call.strides import with_strides
 from genesis.core.graph.generator import Generator
-from genesis.core.graph.node import AccumulateGrad, Node
+from genesis.core.graph.node import AccumulateGrad, Edge, Node
 from genesis.core.graph.site import line_here, site_of, user_site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
@@ -168,11 +168,18 @@ class Tracer(AskedNumbers):
             text = "the .grad of a tensor from outside is set that is no leaf or does not require grad"
             raise GraphError(message("trace", text, [("tensor", tensor._spec())]))
 
-    def differentiates(self, nodes: Iterable[Node], kept: bool) -> None:
+    def differentiates(
+        self, reached: Collection[Node], running: Iterable[Node], inputs: Sequence[Edge] | None, kept: bool
+    ) -> None:
         """A backward is about to run nodes: refuse those that were recorded before where it would use them up, and where
         eager calls would look whether what they saved was written to.
+
+        Args:
+            reached: the nodes that lead to the roots, of which some are ``running``
+            inputs: what the gradients are asked for; None: of all leaves
+            kept: whether the graph can be gone through again
         """
-        old = next((n for n in nodes if not n.is_leaf and n._number < self.gradients.start), None)
+        old = next((n for n in running if not n.is_leaf and n._number < self.gradients.start), None)
         if old is not None and not (kept and self.runs_nodes_of_outside):
             text = "a captured tensor was computed before: its gradient would have to go on to where it came from"
             raise GraphError(message("trace", text, [("computed by", old.name())], "compute it inside"))
@@ -401,7 +408,7 @@ class Tracer(AskedNumbers):
                 if x.is_leaf:
                     tensor._node._hooks = x._node._hooks  # type: ignore[union-attr]
                     tensor._node._grad = x.grad  # type: ignore[union-attr]
-                self.gradients.argument(tensor, len(arguments) - 1, x.is_leaf)
+                self.gradients.argument(tensor, len(arguments) - 1, x._node)
         return arguments, inner
 
 

@@ -111,7 +111,9 @@ def run(
         _running[thread] = task
         active = tracer.get() if ACTIVE else None
         if active is not None:
-            active.differentiates(task.reached if task.wanted is None else task.wanted, keep_graph)
+            active.differentiates(
+                task.reached, task.reached if task.wanted is None else task.wanted, inputs, keep_graph
+            )
         if active is not None and task.is_ours():
             unwatched(task.loop)
             if accumulate:

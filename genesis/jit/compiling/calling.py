@@ -35,7 +35,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
-from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
+from genesis.jit.compiling.checks import apart, arguments, guards, origins, surroundings
 from genesis.jit.compiling.flow import closed, used_up
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import without_history
@@ -61,6 +61,8 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
     surroundings(text)
     count = arguments(text, graph.binding.structure_in, example)
     apart(text, graph, count)
+    if decided.gradients is not None:
+        origins(text, example, decided.gradients)
     guards(text, graph)
     gradients = _gradients(text, graph)
     text.add(*(["done = []"] if decided.calls else []))

@@ -22,6 +22,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.identity import Rows, unchanged
+from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.text import MISS, Text
 from genesis.jit.guards import Answers, CapturedAsTheyWere, Modes, Unchanged
 from genesis.jit.numbers import Decision, Entry, StillFloat
@@ -160,6 +161,14 @@ def apart(text: Text, graph: Graph, count: int) -> None:
     text.miss_if(" or ".join(f"o{i} in {text.name(owners)}" for i in range(count)))
     if "argument" in kinds:
         text.miss_if(f"len({{{', '.join(f'o{i}' for i in range(count))}}}) != {count}")
+
+
+def origins(text: Text, example: list[Any], asked: Asked) -> None:
+    """Arguments that require grad do not come from what gradients are asked for, or from each other."""
+    looks = [value for value in example if isinstance(value, Looks)]
+    nodes = ", ".join([f"x{i}._node" if value.history else "None" for i, value in enumerate(looks)])
+    text.scope["share_origins"] = share_origins
+    text.miss_if(f"share_origins(({nodes}, ), {text.name(asked)})")
 
 
 # ---- what was taken for granted

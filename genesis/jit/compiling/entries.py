@@ -140,7 +140,13 @@ class Entry:
                 return MISS
             decided = self.decided
             if result is MISS and not (
-                self.joint or decided.answers or decided.returned or decided.calls or decided.turned or self.given
+                self.joint
+                or decided.answers
+                or decided.returned
+                or decided.calls
+                or decided.turned
+                or decided.gradients
+                or self.given
             ):
                 result = self._replayed(args, kwargs)
         if result is not MISS and inference.get():

@@ -9,7 +9,7 @@ the forward is saved.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,13 +20,14 @@ from genesis.base.errors import GraphError, message
 from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Op
-from genesis.core.graph.node import FREED, AccumulateGrad, Output
+from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, Output
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.effects import Conflict, Moving, Stopped
 from genesis.jit.compiling.hosts import Hosts
 from genesis.jit.compiling.leaves import HostCall
+from genesis.jit.compiling.origins import Asked, node_of, share_origins
 from genesis.jit.compiling.values import Number, Values
 from genesis.jit.memory import Capture
 from genesis.jit.passes import dead_code, optimized
@@ -76,6 +77,7 @@ class Decided:
         told: how many tensors these are told: they are results behind those of the function
         behind: how many of the calls come before each question
         turned: arguments and captured leaves that begin to require grad, or stop
+        gradients: those that were asked for while arguments that require grad led to the roots
         shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
@@ -92,6 +94,7 @@ class Decided:
     closed_told: Ends = ()
     turned: tuple[tuple[int | Tensor, bool], ...] = ()
     shared: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    gradients: Asked | None = None
 
     @property
     def in_parts(self) -> bool:
@@ -119,6 +122,7 @@ class JointTracer(Tracer):
         self.closed: Ends = ()
         self.closed_told: Ends = ()
         self.turned: list[tuple[int | Tensor, bool]] = []  # see `Decided`
+        self.asked_gradients: Asked | None = None  # see `Decided`
         self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
 
     def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
@@ -152,6 +156,30 @@ class JointTracer(Tracer):
 
     defers = True
     runs_nodes_of_outside = False
+
+    def differentiates(
+        self, reached: Collection[Node], running: Iterable[Node], inputs: Sequence[Edge] | None, kept: bool
+    ) -> None:
+        """See there. Arguments are taken for tensors that come from nowhere: refused where the gradients that are asked
+        for would also go through what an argument came from.
+        """
+        super().differentiates(reached, running, inputs, kept)
+        met = self.gradients.of_arguments(reached)
+        if inputs is None or not met:
+            return  # all gradients: that of an argument, too, is refused elsewhere
+        of_arguments = {leaf.raw[0]: leaf.argument for leaf in self.gradients.leaves.values() if leaf.argument >= 0}
+        asked, before, start = [node_of(edge) for edge in inputs], self.asked_gradients or Asked(), self.gradients.start
+        self.asked_gradients = Asked(
+            before.reached.union([n for n in reached if n._number < start]),
+            before.nodes.union([n for n in asked if n._number < start]),
+            before.arguments.union([of_arguments[n] for n in asked if n in of_arguments]),
+        )
+        origins: list[Any] = [None] * (1 + max(leaf.argument for leaf in met))
+        for leaf in met:
+            origins[leaf.argument] = leaf.origin
+        if share_origins(origins, self.asked_gradients):
+            text = "an argument that requires grad is, or came from, what a gradient is asked for"
+            raise GraphError(message("trace", text, [("argument", met[0].tensor._spec())], "compute it inside"))
 
     def kept(self) -> int:
         return len(self.hosts.calls)
@@ -409,6 +437,7 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.closed_told,
         tuple(tracer.turned),
         tracer.shared,
+        tracer.asked_gradients,
     )
 
 

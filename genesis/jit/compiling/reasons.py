@@ -91,10 +91,9 @@ def _parameters(function: Any) -> list[str]:
 
 def _shown(part: Any) -> str:
     if isinstance(part, tuple) and len(part) == 6 and isinstance(part[0], type):
-        kind, shape, dtype, strides, requires_grad, _ = part
-        return (
-            f"{kind.__name__} {dtype}{list(shape)}{' that requires grad' if requires_grad else ''}, strides {strides}"
-        )
+        kind, shape, dtype, strides, requires_grad, leaf = part
+        history = "" if not requires_grad else " that requires grad" if leaf else " that requires grad and was computed"
+        return f"{kind.__name__} {dtype}{list(shape)}{history}, strides {strides}"
     if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], type):
         return str(part[1])
     return str(part)
