@@ -245,7 +245,7 @@ def _move_running(
 
 
 def _is_plain(running_mean: Tensor, running_var: Tensor, input: Tensor, momentum: float | Tensor) -> bool:
-    """Whether there are only float32 numbers to be computed, and written to memory: that takes a tenth of what ops take."""
+    """Whether there are only float32 numbers to be computed, and written to memory: no mode is open that would see ops."""
     shape = input._array.shape[1:2]
     return (
         momentum.__class__ is float
