@@ -12,7 +12,7 @@ from genesis.arrays.memory import owner_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.text import name_of
-from genesis.core.graph.node import FREED, FUNCTION, AccumulateGrad, Node, Output
+from genesis.core.graph.node import FREED, FUNCTION, AccumulateGrad, Node, Output, node_of
 from genesis.core.graph.site import Site
 from genesis.core.graph.tensor import Tensor
 
@@ -75,7 +75,7 @@ def graph(tensors: Iterable[Tensor], params: Any = None, scopes: Mapping[Node, A
         if t._node is not None:
             result = Box("result", "result", tuple(t.shape), str(t.dtype).removeprefix("genesis."))
             order.append(result)
-            node = _node(t._node)
+            node = node_of(t._node)
             first = [node] if node not in boxes else []
             for n in [*first, *_from(node, boxes)]:
                 boxes[n] = box = _box(n, names, counted)
@@ -87,7 +87,7 @@ def graph(tensors: Iterable[Tensor], params: Any = None, scopes: Mapping[Node, A
             if edge is not None:
                 box.inputs.append(
                     (
-                        boxes[_node(edge)],
+                        boxes[node_of(edge)],
                         _label(edge)
                         or (node.slot_name(index) if len([e for e in node._edges if e is not None]) > 1 else ""),
                     )
@@ -101,15 +101,11 @@ def _from(root: Node, known: Mapping[Any, Any]) -> Iterator[Node]:
     ahead = [root]
     for node in ahead:  # grows while it is walked
         for edge in node._edges:
-            target = None if edge is None else _node(edge)
+            target = None if edge is None else node_of(edge)
             if target is not None and target not in seen and target not in known:
                 seen.add(target)
                 ahead.append(target)
                 yield target
-
-
-def _node(edge: Any) -> Node:
-    return edge.node if isinstance(edge, Output) else edge
 
 
 def _label(edge: Any) -> str:
@@ -174,8 +170,8 @@ def nodes(tensors: Iterable[Tensor]) -> Iterator[Node]:
     """Every node behind some results, once."""
     known: dict[Any, None] = {}
     for t in tensors:
-        if t._node is not None and _node(t._node) not in known:
-            root = _node(t._node)
+        if t._node is not None and node_of(t._node) not in known:
+            root = node_of(t._node)
             for node in [root, *_from(root, known)]:
                 known[node] = None
                 yield node

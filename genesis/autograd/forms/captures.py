@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.functions.captures import captured
-from genesis.core.graph.node import AccumulateGrad, Output, edge_key
+from genesis.core.graph.node import AccumulateGrad, edge_key, node_of
 from genesis.core.graph.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[A
         elif isinstance(edge, AccumulateGrad):
             leaves.append(("", edge.variable))
         else:
-            stack.extend((edge.node if isinstance(edge, Output) else edge)._edges)
+            stack.extend(node_of(edge)._edges)
     return [near[key] for key in sorted(named, key=order.index)] + leaves
 
 

@@ -25,7 +25,7 @@ from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call.refusal import switch
 from genesis.core.graph import engine
 from genesis.core.graph.modes import grad_mode, no_grad
-from genesis.core.graph.node import AccumulateGrad, Output, edge_key, next_number
+from genesis.core.graph.node import AccumulateGrad, edge_key, next_number, node_of
 from genesis.core.graph.seeds import seed_for
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
@@ -285,7 +285,7 @@ class GradientTape:
         roots = [(edge, y, g) for y, g in zip(targets, given, strict=True) if (edge := self._edge(y)) is not None]
         if not roots:
             return [None] * len(sources)
-        self._roots.update((edge.node if isinstance(edge, Output) else edge, None) for edge, _, _ in roots)
+        self._roots.update((node_of(edge), None) for edge, _, _ in roots)
         seeds = [seed_for(y, y._ones(tuple(y._array.shape), y._array.dtype) if g is None else g) for _, y, g in roots]
         edges = [self._edge(x) for x in sources]
         if not self._watch_accessed:
@@ -317,7 +317,7 @@ class GradientTape:
         """Whether targets depend on what was computed before the tape was opened; a warning, if a source is lost by
         that.
         """
-        nodes = [edge.node if isinstance(edge, Output) else edge for edge in _below(roots)]
+        nodes = [node_of(edge) for edge in _below(roots)]
         earlier = [node for node in nodes if node._sequence_nr() < self._opened]
         keys = {edge_key(edge) for edge in sources}
         if any(edge_key(edge) in keys for edge in _below([e for node in earlier for e in node._edges])):
@@ -350,7 +350,7 @@ def _below(edges: list[Any]) -> Iterator[Any]:
             continue
         seen.add(edge_key(edge))
         yield edge
-        stack.extend((edge.node if isinstance(edge, Output) else edge)._edges)
+        stack.extend(node_of(edge)._edges)
 
 
 def _tensors(name: str, what: str, tree: Any) -> tuple[list[Tensor], Any]:

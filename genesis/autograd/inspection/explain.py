@@ -15,7 +15,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph import engine
 from genesis.core.graph.lost import Cut, cuts, forget_cuts, run_site
 from genesis.core.graph.modes import is_grad_enabled
-from genesis.core.graph.node import FREED, AccumulateGrad, Node, Output
+from genesis.core.graph.node import FREED, AccumulateGrad, Node, node_of
 from genesis.core.graph.tensor import Tensor
 
 
@@ -118,7 +118,7 @@ def _explain(x: Any, output: Tensor, name: str) -> Explanation:
         return _not_required(x, what)
     if not output.requires_grad:
         return _no_history(output, what)
-    target = x._node.node if isinstance(x._node, Output) else x._node
+    target = node_of(x._node)
     path = _path(output._node, target)
     if path is None:
         return _unconnected(x, output, what)
@@ -163,7 +163,7 @@ def _no_history(output: Tensor, what: str) -> Explanation:
 
 def _unconnected(x: Tensor, output: Tensor, what: str) -> Explanation:
     """Somewhere its value may be in the graph without its history."""
-    mine = [cut for cut in cuts() if cut.node is not None and _path(cut.node, _node(x._node)) is not None]
+    mine = [cut for cut in cuts() if cut.node is not None and _path(cut.node, node_of(x._node)) is not None]
     for node in _nodes(output._node):
         if node._saved is FREED or node.is_leaf:
             continue
@@ -246,7 +246,7 @@ def _flow(x: Tensor, output: Tensor, what: str, path: list[Node]) -> Explanation
     elif not x.is_leaf and not x.retains_grad:
         verdict, sentence = (
             "not a leaf",
-            f"{what} gets a gradient, but was computed by {_title(_node(x._node))}: .grad of such a tensor is not kept",
+            f"{what} gets a gradient, but was computed by {_title(node_of(x._node))}: .grad of such a tensor is not kept",
         )
         fix = "call retain_grad() on it, or take the gradient with genesis.autograd.grad"
     else:
@@ -270,25 +270,21 @@ def _all(t: Tensor, test: Callable[[Any], Any]) -> bool:
 # ---- the graph
 
 
-def _node(edge: Any) -> Any:
-    return edge.node if isinstance(edge, Output) else edge
-
-
 def _nodes(root: Any) -> Iterator[Node]:
     """Every node that can be reached."""
-    stack, seen = [_node(root)], set()
+    stack, seen = [node_of(root)], set()
     while stack:
         node = stack.pop()
         if node in seen:
             continue
         seen.add(node)
         yield node
-        stack.extend(_node(e) for e in node._edges if e is not None)
+        stack.extend(node_of(e) for e in node._edges if e is not None)
 
 
 def _path(root: Any, target: Any) -> list[Node] | None:
     """A shortest path through the graph, from the target to the root; None without one."""
-    root = _node(root)
+    root = node_of(root)
     came: dict[Any, Any] = {root: None}
     queue = [root]
     for node in queue:  # grows while it is walked
@@ -299,7 +295,7 @@ def _path(root: Any, target: Any) -> list[Node] | None:
                 node = came[node]  # noqa: PLW2901
             return path
         for edge in node._edges:
-            following = _node(edge)
+            following = node_of(edge)
             if following is not None and following not in came:
                 came[following] = node
                 queue.append(following)

@@ -14,7 +14,7 @@ from genesis.base.text import Printed, Table, name_of
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
-from genesis.core.graph.node import FREED, Node, Output
+from genesis.core.graph.node import FREED, Node, node_of
 from genesis.core.graph.seeds import edge_of, seed_for
 from genesis.core.graph.site import Site
 from genesis.core.graph.tensor import Tensor
@@ -212,7 +212,7 @@ def _leaves(root: Any) -> list[Node]:
     stack, seen = [root], set()
     while stack:
         edge = stack.pop()
-        node = edge.node if isinstance(edge, Output) else edge
+        node = node_of(edge)
         if node not in seen:
             seen.add(node)
             stack.extend(e for e in node._edges if e is not None)

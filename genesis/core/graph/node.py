@@ -314,6 +314,11 @@ class Output:
         self._shape, self._dtype = node._outputs[index]  # type: ignore[index, misc]
 
 
+def node_of(edge: Edge) -> Node:
+    """The node that an edge leads to. (Loops of the engine say it themselves, for a call costs more than it does.)"""
+    return edge.node if isinstance(edge, Output) else edge
+
+
 def edge_key(edge: Edge) -> Any:
     """What is equal for two edges to the same output: there may be several `Output` records of it."""
     return (edge.node, edge.index) if edge.__class__ is Output else edge

@@ -20,14 +20,14 @@ from genesis.base.errors import GraphError, message
 from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Op
-from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, Output
+from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, node_of
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.effects import Conflict, Moving, Stopped
 from genesis.jit.compiling.hosts import Hosts
 from genesis.jit.compiling.leaves import HostCall
-from genesis.jit.compiling.origins import Asked, node_of, share_origins
+from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.values import Number, Values
 from genesis.jit.memory import Capture
 from genesis.jit.passes import dead_code, optimized
@@ -358,7 +358,7 @@ def _nodes(edges: list[Any]) -> Iterator[Any]:
     ahead, seen = [e for e in edges if e is not None], set()
     while ahead:
         edge = ahead.pop()
-        node = edge.node if isinstance(edge, Output) else edge
+        node = node_of(edge)
         if id(node) not in seen:
             seen.add(id(node))
             yield node

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from genesis.core.graph.node import Edge, Node, Output, edge_key
+from genesis.core.graph.node import Edge, Node, edge_key, node_of
 from genesis.core.graph.plan import planned
 
 
@@ -25,10 +25,6 @@ class Asked(NamedTuple):
     reached: frozenset[Node] = frozenset()
     nodes: frozenset[Node] = frozenset()
     arguments: frozenset[int] = frozenset()
-
-
-def node_of(edge: Edge) -> Node:
-    return edge.node if isinstance(edge, Output) else edge
 
 
 def share_origins(arguments: Sequence[Edge | None], asked: Asked) -> bool:
