@@ -7,6 +7,7 @@ that are computed     `prune` weights that are left out     `rnn` sequences of s
 from __future__ import annotations
 
 from functools import partial as _partial
+from typing import TYPE_CHECKING
 
 from genesis.base.imports import of_pytorch as _of_pytorch
 from genesis.nn.utils import parametrizations, parametrize, prune, rnn, stateless
@@ -27,7 +28,8 @@ from genesis.nn.utils.hooked import remove_spectral_norm, remove_weight_norm, sp
 from genesis.nn.utils.skip import skip_init
 from genesis.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
-__getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
+if not TYPE_CHECKING:  # who checks types knows all there is
+    __getattr__ = _partial(_of_pytorch, __name__)  # names that only PyTorch has
 
 __all__ = [
     "clip_grad_norm",
