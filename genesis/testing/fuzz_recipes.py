@@ -237,12 +237,7 @@ def written(seed: int) -> Program:
         elif rng.random() < 0.15 and "\n" not in line and not line.startswith(("if", "for", "with", "while", "try")):
             line = f"with no_grad(): {line}"
         lines.append(line)
-    results = [f"{rng.choice(values[-3:])}{rng.choice(['', '', '.detach()', ' * 2'])}" for _ in range(3)]
-    lines += [
-        "buf.detach_()",
-        "turned.detach_()",
-        f"return {', '.join(results)}, {rng.choice(['None', 'w1.grad', 'x'])}",
-    ]
+    lines += fuzz_training.last_lines(rng, values)
     outside = rng.choice(fuzz_compile.OUTSIDE) if through else ""
     between = [rng.choice(["", "", *BETWEEN]) for _ in range(CALLS)]
     calls = [rng.choice([FRESH] * 20 + fuzz_training.ARGUMENTS) for _ in range(CALLS)]

@@ -174,6 +174,16 @@ BATCHES = ["tensor(numbers(6, 4))"] * 4 + [
 OF_THREE_ROWS = re.compile(r"w1|w3|buf|turned|\(3, 4\)|net|kept|named")
 
 
+def last_lines(rng: random.Random, values: Sequence[str]) -> list[str]:
+    """How a step ends: what it returns, some of it without a history."""
+    results = [f"{rng.choice(values[-3:])}{rng.choice(['', '', '.detach()', ' * 2'])}" for _ in range(3)]
+    return [
+        "buf.detach_()",
+        "turned.detach_()",
+        f"return {', '.join(results)}, {rng.choice(['None', 'w1.grad', 'x'])}",
+    ]
+
+
 def written(seed: int) -> Program:
     """A random program."""
     rng = random.Random(f"training {seed}")
@@ -200,12 +210,7 @@ def written(seed: int) -> Program:
         elif rng.random() < 0.2 and not line.startswith(("if", "for", "with")):
             line = f"with no_grad(): {line}"
         lines.append(line)
-    results = [f"{rng.choice(values[-3:])}{rng.choice(['', '', '.detach()', ' * 2'])}" for _ in range(3)]
-    lines += [
-        "buf.detach_()",
-        "turned.detach_()",
-        f"return {', '.join(results)}, {rng.choice(['None', 'w1.grad', 'x'])}",
-    ]
+    lines += last_lines(rng, values)
     outside = rng.choice(fuzz_compile.OUTSIDE) if through else ""
     between = [rng.choice(["", "", *BETWEEN]) for _ in range(CALLS)]
     calls = [rng.choice(BATCHES if batched else [FRESH] * 20 + ARGUMENTS) for _ in range(CALLS)]
