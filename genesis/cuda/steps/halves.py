@@ -14,8 +14,8 @@ from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
 from genesis.cuda.kernels.products import OPS
 from genesis.cuda.steps.regions import MOVED, in_loops
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.halves import VIEWS, used
-from genesis.jit.program import Call, Program, inferred
+from genesis.jit.lowering.halves import VIEWS, used, viewed
+from genesis.jit.program import Call, Program
 
 
 def narrowed(program: Program) -> Program:
@@ -111,8 +111,6 @@ class _Narrowing:
             return self._source(value)
         if call.op not in VIEWS or (source := self._short(call.args[0])) is None:
             return None
-        new = Call(call.op, (source, *call.args[1:]), (), call.site)
-        (spec,) = inferred(new)
-        self.short[value] = Var(spec)
-        self.calls.append(Call(call.op, new.args, (self.short[value],), call.site))
-        return self.short[value]
+        self.calls.append(again := viewed(call, source))
+        self.short[value] = again.outs[0]
+        return again.outs[0]

@@ -88,14 +88,19 @@ class _Widening:
             return call.args[0] if call.args[0].spec.dtype == BF16 else None
         if call.op not in VIEWS or (source := self._short(call.args[0])) is None:
             return None
-        new = Call(call.op, (source, *call.args[1:]), (), call.site)
-        (spec,) = inferred(new)
-        self.short[value] = Var(spec)
-        self.calls.append(Call(call.op, new.args, (self.short[value],), call.site))
-        return self.short[value]
+        self.calls.append(again := viewed(call, source))
+        self.short[value] = again.outs[0]
+        return again.outs[0]
 
 
 VIEWS = "reshape", "view_shape", "transpose", "narrow", "permute"
+
+
+def viewed(call: Call, source: Var) -> Call:
+    """The call of a view, of another value."""
+    args = (source, *call.args[1:])
+    (spec,) = inferred(Call(call.op, args, (), call.site))
+    return Call(call.op, args, (Var(spec),), call.site)
 
 
 def _wide(value: Any, wide: dict[Var, Var], calls: list[Call], site: Site | None) -> Any:
