@@ -141,9 +141,8 @@ def test_one_rank_has_logs_and_starts_again(tmp_path):
 @needs_mpi
 def test_a_launcher_of_mpi_starts_what_runs_a_script(tmp_path):
     command = [installed.launcher(), "-n", "2", *RUN, SCRIPT, "well"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""}  # a line is written in one piece
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, env=env)
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} {rank} 2 {rank} ['well']" for rank in range(2)], (
         done.stderr
     )
