@@ -72,6 +72,12 @@ def assign(target: Any, source: Any) -> None:
     memory_of(target).assign(target, source)
 
 
+@no_grad()
+def add(target: Any, source: Any) -> None:
+    """Add the elements of one to another, in place."""
+    wrap(target).add_(wrap(source))  # type: ignore[attr-defined]
+
+
 def without_gaps(array: Any) -> Any:
     """Itself, or a copy."""
     if isinstance(array, np.ndarray):

@@ -13,19 +13,26 @@ from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
 from genesis.distributed.collectives import all_gather_into_tensor
+from genesis.distributed.device_mesh import DeviceMesh, mesh_of
 
 if TYPE_CHECKING:
     from genesis.distributed.groups import ProcessGroup
 
 
 class Sharding:
-    """How many rows all ranks of a group have together, and which are this rank's."""
+    """How many rows all ranks of a group have together, and which are this rank's.
 
-    __slots__ = ("begin", "end", "length", "members", "padded")
+    Args:
+        length: the rows of all
+        ranks: a group, or a mesh: rows are divided along its last dimension, and along others ranks have the same rows
+    """
 
-    def __init__(self, length: int, members: ProcessGroup) -> None:
-        size, rank = members.size(), members.rank()
-        self.length, self.members = length, members
+    __slots__ = ("begin", "end", "length", "members", "mesh", "padded")
+
+    def __init__(self, length: int, ranks: ProcessGroup | DeviceMesh) -> None:
+        self.mesh = mesh_of(ranks)
+        self.length, self.members = length, self.mesh.get_group(self.mesh.ndim - 1)
+        size, rank = self.members.size(), self.members.rank()
         self.padded = -(-length // size)  # rows of each rank as they are sent
         self.begin, self.end = min(rank * self.padded, length), min((rank + 1) * self.padded, length)
 
@@ -33,6 +40,12 @@ class Sharding:
     def rows(self) -> int:
         """How many rows this rank has."""
         return self.end - self.begin
+
+    @property
+    def replicas(self) -> ProcessGroup | None:
+        """The ranks that have the same rows; None where there is only this one."""
+        group = self.mesh.get_group(0) if self.mesh.ndim > 1 else None
+        return group if group is not None and group.size() > 1 else None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sharding) and (self.length, self.members) == (other.length, other.members)

@@ -100,6 +100,11 @@ def test_states_of_sharded_modules(ranks, tmp_path):
     passes(ranks, "sharded_states.py", str(tmp_path))
 
 
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
+def test_shards_of_which_there_are_replicas(ranks, tmp_path):
+    passes(ranks, "hybrid.py", str(tmp_path))
+
+
 @pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_sharded_modules_that_begin_on_the_meta_device(ranks):
     passes(ranks, "meta.py")

@@ -52,8 +52,21 @@ def agree(folder: Path, tree: Any, pieces: dict[str, Piece], group: Any, alone: 
         all_gather_object(full, [tree, sizes], group)
         trees, all_sizes = [each[0] for each in full], [each[1] for each in full]
     writers = _writers(all_sizes)
-    mine = {name: piece for name, piece in pieces.items() if not piece.whole or writers[name] == rank}
+    mine = {
+        name: piece for name, piece in pieces.items()
+        if (writers[name] == rank if piece.whole else _writes(name, piece, members))
+    }  # fmt: skip
     return Plan(said[0][0], rank, size, mine, trees, members.calls.timeout)
+
+
+def _writes(name: str, piece: Piece, members: Any) -> bool:
+    """Whether this rank writes the part that it has: of ranks that have the same rows one does, another for each name."""
+    at = getattr(piece.value, "_sharding", None)
+    replicas = None if at is None else at.replicas
+    if replicas is None:
+        return True
+    having = [rank for rank in replicas.ranks if rank in members.ranks]
+    return bool(having[zlib.crc32(name.encode()) % len(having)] == members.ranks[members.rank()])
 
 
 def _writers(sizes: list[dict[str, int]]) -> dict[str, int]:

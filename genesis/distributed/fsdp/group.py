@@ -31,10 +31,12 @@ class ShardedGroup:
         reduce_dtype: in which gradients are sent; None for their own
     """
 
-    def __init__(self, parts: Sequence[Part], members: Any, reduce_dtype: Any) -> None:
-        self.parts, self.members, self.reduce_dtype = list(parts), members, reduce_dtype
-        self.units = units_of(parts, members)
+    def __init__(self, parts: Sequence[Part], reduce_dtype: Any) -> None:
+        self.parts, self.reduce_dtype, at = list(parts), reduce_dtype, parts[0].sharding
+        self.members, self.replicas = at.members, at.replicas
+        self.units = units_of(parts, self.members, self.replicas)
         self.sync = True  # whether gradients are combined at the end of a backward
+        self.replicated = True  # ... and then those of replicas, too
         self.reshard_after_backward = True
         self.factor: float | None = None  # what sums of gradients are divided by; None: the number of ranks
         self.next_in_backward: list[ShardedGroup] | None = None  # what is gathered ahead; None: what ran before
@@ -135,10 +137,13 @@ class ShardedGroup:
 
     def _combine(self) -> None:
         for unit in self.units:
+            for part in unit.parts:
+                if part.kept is not None and part.whole.grad is None:  # it was used in a backward before this one
+                    self._give_zeros(part)
             grads = [(part, part.whole.grad._array) for part in unit.parts if part.whole.grad is not None]
             if not grads:
                 continue
-            if unit.size == 1:
+            if unit.size == 1 and unit.replicas is None:
                 part, g = grads[0]
                 part.add(g if self.factor is None else pieces.divided(g, self.factor))
             else:
@@ -150,12 +155,12 @@ class ShardedGroup:
         """Wait for gradients that are on their way."""
         scattered, self._scattered = self._scattered, []
         for unit, *rest in scattered:
-            unit.scattered(*rest)
+            unit.scattered(*rest, self.replicated)
 
     def end_of_backward(self) -> None:
         """No further gradient comes: of some parts there was none."""
         if self._ready:
-            if self.sync and self.members.size() > 1:
+            if self.sync:
                 self._agree()
             self._end()
         if self.reshard_after_backward:
@@ -165,10 +170,16 @@ class ShardedGroup:
         """Zeros for parts that this rank did not use and another did."""
         trained = [part for part in self.parts if part.whole.requires_grad]
         used = np.array([part.whole.grad is not None for part in trained], np.uint8)
-        all_reduce(wrap(used), ReduceOp.MAX, self.members)
+        for group in (self.members, self.replicas):
+            if group is not None and group.size() > 1:
+                all_reduce(wrap(used), ReduceOp.MAX, group)
         for part, other in zip(trained, used.tolist(), strict=True):
             if other and part.whole.grad is None:
-                part.whole.grad = wrap(pieces.zeros(part.shape, part.dtype, part.store))
+                self._give_zeros(part)
+
+    @staticmethod
+    def _give_zeros(part: Part) -> None:
+        part.whole.grad = wrap(pieces.zeros(part.shape, part.dtype, part.store))
 
     def abandon(self) -> None:
         """A backward ended with an error: forget what it did."""

@@ -17,6 +17,7 @@ from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import depends, tracer
+from genesis.distributed.device_mesh import DeviceMesh, mesh_of
 from genesis.distributed.fsdp.group import BACKWARDS, ShardedGroup
 from genesis.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from genesis.distributed.fsdp.saved import Handles
@@ -100,7 +101,11 @@ class FSDPModule:
             group.sync = requires_gradient_sync
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Accepted: there is one dimension of ranks, whose gradients are scattered."""
+        """Whether backwards combine gradients with those of ranks that have the same rows. Without it those of several
+        batches add up, each rank having its rows of them, and the first backward with it combines the sums.
+        """
+        for group in self._groups(recurse):
+            group.replicated = requires_all_reduce
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Accepted: each backward ends with all gradients in the shards."""
@@ -156,7 +161,8 @@ def fully_shard(
 
     Args:
         module: what is sharded in place; or a list of modules whose parameters belong together
-        mesh: the ranks, a group or a mesh of one dimension; all of them by default
+        mesh: the ranks, a group or a mesh of one dimension; all of them by default. Of two dimensions, replicas and shards:
+            rows are divided along the second, and along the first ranks have the same ones
         reshard_after_forward: give parameters back after forward; by default all but the outermost module do
         mp_policy: dtypes of parameters in forward and of gradients on their way
         ignored_params: parameters that stay as they are
@@ -182,11 +188,10 @@ def fully_shard(
     modules = list(module) if isinstance(module, list | tuple) else [module]
     policy = MixedPrecisionPolicy() if mp_policy is None else mp_policy
     _check(modules, reshard_after_forward, shard_placement_fn, offload_policy, dp_mesh_dims)
-    members = _members(mesh)
     ignored = {id(p) for p in ignored_params or ()}
-    parts = _parts(modules, members, policy, ignored)
+    parts = _parts(modules, _mesh(mesh), policy, ignored)
     reduce_dtype = None if policy.reduce_dtype is None else dtypes.as_np(policy.reduce_dtype)
-    group = ShardedGroup(parts, members, reduce_dtype) if parts else None
+    group = ShardedGroup(parts, reduce_dtype) if parts else None
     for each in modules:
         object.__setattr__(each, "_sharded", _State(group, policy, _as_bool(reshard_after_forward)))
         each.__class__ = _class_of(type(each))
@@ -225,16 +230,17 @@ def _check(modules: Sequence[Any], reshard: Any, placement: Any, offload: Any, d
         raise UnsupportedError(message(_NAME, text, hint="True or False"))
 
 
-def _members(mesh: Any) -> ProcessGroup:
-    if mesh is None or isinstance(mesh, ProcessGroup):
-        return group_of(_NAME, mesh)
-    if not callable(getattr(mesh, "get_group", None)) or getattr(mesh, "ndim", 1) != 1:
-        text = f"mesh is {type(mesh).__name__}, expected a group of ranks, or a mesh of one dimension"
+def _mesh(given: Any) -> DeviceMesh:
+    if given is None or isinstance(given, ProcessGroup):
+        return mesh_of(group_of(_NAME, given))
+    if not isinstance(given, DeviceMesh) or given.ndim > 2:
+        text = f"mesh is {given!r}, expected a group of ranks, or a mesh of one dimension or of two"
         raise UnsupportedError(message(_NAME, text, hint="mesh=None for all ranks"))
-    return group_of(_NAME, mesh.get_group())
+    group_of(_NAME, given.get_group(given.ndim - 1))
+    return given
 
 
-def _parts(modules: Sequence[Any], members: Any, policy: MixedPrecisionPolicy, ignored: set[int]) -> list[Part]:
+def _parts(modules: Sequence[Any], mesh: DeviceMesh, policy: MixedPrecisionPolicy, ignored: set[int]) -> list[Part]:
     """The parameters that are these modules' own, each once."""
     owners: dict[int, tuple[str, Parameter, list[tuple[Any, str]]]] = {}
     for root in modules:
@@ -253,7 +259,7 @@ def _parts(modules: Sequence[Any], members: Any, policy: MixedPrecisionPolicy, i
     parts = []
     for full, p, having in owners.values():
         floating = p.is_floating_point()
-        parts.append(Part(full, p, having, members, dtype if floating else None))
+        parts.append(Part(full, p, having, mesh, dtype if floating else None))
     for _, p, _ in owners.values():
         _GIVEN[id(p)] = p
     return parts

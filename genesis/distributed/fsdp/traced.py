@@ -10,7 +10,7 @@ from genesis.base import dtypes
 from genesis.core.functions.function import Function
 from genesis.core.graph.tensor import wrap
 from genesis.distributed.fsdp.units import Part
-from genesis.distributed.nn.ops import all_gather_stacked, reduce_scatter_stacked
+from genesis.distributed.nn.ops import all_gather_stacked, all_reduce, reduce_scatter_stacked
 from genesis.ops.creation.create import zeros
 from genesis.ops.shapes.join import cat
 
@@ -32,7 +32,9 @@ class Whole(Function):
         size = at.members.size()
         sent = g if ctx.reduce_dtype is None else g.to(dtype=dtypes.from_numpy(ctx.reduce_dtype))
         blocks = _lengthened(sent, size * at.padded).reshape(size, at.padded, *part.shape[1:])
-        rows = reduce_scatter_stacked(blocks, "mean" if ctx.factor is None else "sum", at.members.key)[: at.rows]
+        op = "mean" if ctx.factor is None else "sum"
+        rows = reduce_scatter_stacked(blocks, op, at.members.key)
+        rows = (rows if at.replicas is None else all_reduce(rows, op, at.replicas.key))[: at.rows]
         return (rows if ctx.factor is None else rows / ctx.factor).to(dtype=dtype), None, None, None
 
 

@@ -21,7 +21,8 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import wrap
 from genesis.distributed import pieces
-from genesis.distributed.collectives import ReduceOp, all_gather_into_tensor, reduce_scatter_tensor
+from genesis.distributed.collectives import ReduceOp, all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from genesis.distributed.device_mesh import DeviceMesh
 from genesis.distributed.sharded import ShardedParameter, ShardedTensor, Sharding
 
 _ALONE = 2**16  # bytes of a shard from which a parameter travels alone
@@ -37,7 +38,7 @@ class Part:
     """
 
     def __init__(
-        self, name: str, given: Parameter, owners: Sequence[tuple[Any, str]], members: Any, dtype: Any
+        self, name: str, given: Parameter, owners: Sequence[tuple[Any, str]], mesh: DeviceMesh, dtype: Any
     ) -> None:
         if not given.shape:
             text = f"{name} has no dimension, of which ranks could have rows"
@@ -46,7 +47,7 @@ class Part:
             text = f"{name} is {given._spec()}, whose rows cannot be divided among ranks"
             raise UnsupportedError(message("fully_shard", text, hint="a tensor with memory"))
         self.name, self.owners = name, list(owners)
-        self.sharding = at = Sharding(given.shape[0], members)
+        self.sharding = at = Sharding(given.shape[0], mesh)
         self.store, rows = _stored(given._array, at)  # what is sent, and this rank's part of it
         self.shard = ShardedParameter(wrap(rows), at, given.requires_grad)
         self.shape, self.dtype = tuple(given.shape), given._array.dtype if dtype is None else dtype
@@ -54,6 +55,7 @@ class Part:
         self.whole = Parameter(wrap(self.nothing), given.requires_grad)
         self.version = -1  # the writes to the shard when it was gathered
         self.hooked: Any = None  # the node of the whole one that tells of its gradient
+        self.kept: Any = None  # this rank's rows of gradients that its replicas have not combined yet
 
     def rows(self) -> Any:
         """This rank's rows with zeros behind them, in memory that can be sent."""
@@ -96,10 +98,14 @@ def _stored(given: Any, at: Sharding) -> tuple[Any, Any]:
 
 
 class Unit:
-    """Parts that travel together."""
+    """Parts that travel together.
 
-    def __init__(self, parts: Sequence[Part], members: Any) -> None:
-        self.parts, self.members, self.size = list(parts), members, members.size()
+    Args:
+        members: ranks that have other rows; replicas: those that have the same ones, None for this one only
+    """
+
+    def __init__(self, parts: Sequence[Part], members: Any, replicas: Any) -> None:
+        self.parts, self.members, self.replicas, self.size = list(parts), members, replicas, members.size()
         self.memory: Any = None  # where the parameters are whole
         self._came: Any = None
 
@@ -157,28 +163,42 @@ class Unit:
         work = reduce_scatter_tensor(wrap(out), wrap(sent), op, self.members, async_op=True)
         return [part for part, _ in grads], out, work, factor
 
-    @staticmethod
-    def scattered(parts: Sequence[Part], out: Any, work: Any, factor: float | None) -> None:
-        """Wait, and add what came to the gradients of the shards."""
+    def scattered(self, parts: Sequence[Part], out: Any, work: Any, factor: float | None, replicated: bool) -> None:
+        """Wait, and add what came to the gradients of the shards; without ``replicated`` keep it for the next time."""
         work.wait()
+        rows = _rows_of(parts, out)
+        if self.replicas is not None:
+            for part, each in zip(parts, rows, strict=True):
+                if part.kept is not None:
+                    pieces.add(each, part.kept)
+                part.kept = None if replicated else each.copy()
+            if not replicated:
+                return
+            all_reduce(wrap(out), ReduceOp.AVG if factor is None else ReduceOp.SUM, self.replicas)
         if factor is not None:
-            out = pieces.divided(out, factor)
-        flat, begin = pieces.shaped(out, (out.size,)), 0
-        for part in parts:
-            count = part.store.size
-            blocks = pieces.shaped(pieces.rows(flat, begin, begin + count), part.store.shape)
-            rows = pieces.rows(blocks, 0, part.sharding.rows)
-            part.add(rows if len(parts) == 1 else rows.copy())
-            begin += count
+            rows = _rows_of(parts, pieces.divided(out, factor))
+        for part, each in zip(parts, rows, strict=True):
+            part.add(each if len(parts) == 1 else each.copy())
 
 
-def units_of(parts: Sequence[Part], members: Any) -> list[Unit]:
+def _rows_of(parts: Sequence[Part], out: Any) -> list[Any]:
+    """This rank's rows of each part, in memory that has them one behind the other, with the zeros behind them."""
+    flat, begin, rows = pieces.shaped(out, (out.size,)), 0, []
+    for part in parts:
+        count = part.store.size
+        blocks = pieces.shaped(pieces.rows(flat, begin, begin + count), part.store.shape)
+        rows.append(pieces.rows(blocks, 0, part.sharding.rows))
+        begin += count
+    return rows
+
+
+def units_of(parts: Sequence[Part], members: Any, replicas: Any) -> list[Unit]:
     """Parts that travel together: large ones alone, small ones with those of their dtypes."""
     together: dict[Any, list[Part]] = {}
     units = []
     for part in parts:
         if members.size() == 1 or part.store.nbytes >= _ALONE:
-            units.append(Unit([part], members))
+            units.append(Unit([part], members, replicas))
         else:
             together.setdefault((part.dtype, part.store.dtype, device_of(part.store)), []).append(part)
-    return [*units, *[Unit(alike, members) for alike in together.values()]]
+    return [*units, *[Unit(alike, members, replicas) for alike in together.values()]]

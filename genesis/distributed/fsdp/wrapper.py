@@ -24,7 +24,9 @@ _NAME = "FullyShardedDataParallel"
 
 
 class ShardingStrategy(enum.Enum):
-    """What is divided: FULL_SHARD parameters, too, SHARD_GRAD_OP as well, but whole from forward to backward."""
+    """What is divided: FULL_SHARD parameters, too, SHARD_GRAD_OP as well, but whole from forward to backward; HYBRID_SHARD
+    and _HYBRID_SHARD_ZERO2 the same among some ranks, of which there are replicas.
+    """
 
     FULL_SHARD = "full shard"
     SHARD_GRAD_OP = "shard grad op"
@@ -100,7 +102,8 @@ class FullyShardedDataParallel(Module):
 
     Args:
         module: what is sharded, in place
-        process_group: the ranks; all of them by default. device_mesh: the same as a mesh of one dimension
+        process_group: the ranks; all of them by default. device_mesh: the same as a mesh of one dimension, or of two,
+            replicas and shards, for the hybrid strategies
         sharding_strategy: FULL_SHARD by default; SHARD_GRAD_OP keeps parameters whole between forward and backward
         auto_wrap_policy: which modules inside are sharded by themselves, see `genesis.distributed.fsdp.wrap`
         mixed_precision: dtypes of parameters in forward and of gradients on their way
@@ -145,9 +148,14 @@ class FullyShardedDataParallel(Module):
         if not isinstance(module, Module):
             raise ArgumentError(message(_NAME, f"expected a module, got {type(module).__name__}"))
         strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
-        if strategy not in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
+        hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+        if strategy is ShardingStrategy.NO_SHARD:
             hint = "ShardingStrategy.FULL_SHARD; DistributedDataParallel divides nothing"
             raise UnsupportedError(message(_NAME, f"{strategy} is not supported", hint=hint))
+        if hybrid and getattr(device_mesh, "ndim", 1) != 2:
+            text = f"{strategy} needs a mesh of two dimensions, of replicas and of shards"
+            hint = "device_mesh=init_device_mesh('cpu', (replicas, shards))"
+            raise UnsupportedError(message(_NAME, text, hint=hint))
         if (cpu_offload is not None and cpu_offload.offload_params) or param_init_fn is not None:
             text = "shards are in the memory of the CPU, and parameters are made before they are divided"
             raise UnsupportedError(message(_NAME, text, hint="cpu_offload=None, param_init_fn=None"))
@@ -159,7 +167,7 @@ class FullyShardedDataParallel(Module):
         held = [*(ignored_modules or ()), *(ignored_states or ())]
         ignored = {p for each in held for p in ([each] if isinstance(each, Tensor) else each.parameters())}
         given = MixedPrecision() if mixed_precision is None else mixed_precision
-        full = strategy is ShardingStrategy.FULL_SHARD
+        full = strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)
         chosen = [] if auto_wrap_policy is None else chosen_by(module, auto_wrap_policy, set(map(id, ignored)), set())
         policy = MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_root_forward_inputs)
         for inner in chosen:

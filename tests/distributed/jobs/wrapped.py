@@ -181,7 +181,8 @@ def meshes():
     dist.all_reduce(x, group=grid.get_group("inner"))
     assert x.tolist() == [size, size]
     FullyShardedDataParallel(network(), device_mesh=grid["inner"])(mine(X[0])).sum().backward()
-    refused(NotImplementedError, "a mesh of one dimension", lambda: fully_shard(nn.Linear(2, 2), mesh=grid))
+    cube = dist.init_device_mesh("cpu", (1, size, 1))
+    refused(NotImplementedError, "a mesh of one dimension", lambda: fully_shard(nn.Linear(2, 2), mesh=cube))
     refused(ValueError, "the names are ['outer', 'inner']", lambda: grid["middle"])
     refused(ValueError, f"has {size + 1} ranks", lambda: dist.init_device_mesh("cpu", (size + 1,)))
     refused(NotImplementedError, "no devices 'cuda'", lambda: dist.init_device_mesh("cuda", (size,)))
