@@ -110,7 +110,7 @@ _NOTHING = object()
 
 def has_module(dotted: str) -> bool:
     """Whether ``import`` of this module works: what PyTorch has can be imported, and says at each name if it is there."""
-    return dotted == "torch" or is_module(dotted)
+    return dotted == "torch" or is_module(dotted) or dotted in STAND_INS
 
 
 def find(module: str, name: str) -> Any:
@@ -146,7 +146,7 @@ def _find(module: str, name: str) -> Any:
                 return value
         if module == "torch" and callable(method := getattr(Tensor, name, None)):
             return method  # torch.abs_(x) is x.abs_()
-    if is_module(f"{module}.{name}"):
+    if has_module(f"{module}.{name}"):
         return _module(f"{module}.{name}")
     if name in names().get(module, ()) and name in names().get(house(module), ()):
         return find(house(module), name)  # as torch.autograd.variable.Variable

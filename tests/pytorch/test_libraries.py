@@ -82,6 +82,38 @@ def test_pytorchs_own_operations_are_the_functions_of_their_names():
             torch.ops.load_library("/somewhere/else/_C.so")
 
 
+def test_a_library_may_have_absent_operations_as_keys_of_a_table(folder, monkeypatch):
+    text = "import torch\nhandled = {torch.ops.aten._to_copy.default: 1, torch.ops.aten.sort.stable: 2}\nboth = list(handled)"
+    (folder / "table_of_operations.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    with installed():
+        import table_of_operations as library  # type: ignore[import-not-found]
+
+        assert list(library.handled.values()) == [1, 2]
+        with pytest.raises(NotImplementedError, match="aten._to_copy is not in Genesis"):
+            library.both[0](genesis.ones(1))
+    del sys.modules["table_of_operations"]
+
+
+def test_a_class_may_have_no_torch_function():
+    with installed() as torch:
+
+        class Plain(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+        x = genesis.ones(2).as_subclass(Plain)
+        assert type(x) is Plain and type(x + 1) is torch.Tensor and type(x.sum()) is torch.Tensor
+        assert torch._C._disabled_torch_function_impl(torch.add, (Plain,), (x, 2)).tolist() == [3, 3]
+
+
+def test_names_with_an_underscore_that_trainers_and_loaders_of_weights_ask_for():
+    with installed() as torch:
+        model = genesis.nn.Linear(1, 1)
+        assert isinstance(genesis.compile(model), torch._dynamo.eval_frame.OptimizedModule)
+        assert not isinstance(model, torch._dynamo.eval_frame.OptimizedModule)
+        assert torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"
+
+
 def test_modules_can_be_looked_through():
     with installed() as torch:
         assert torch.optim.__dict__["SGD"] is genesis.optim.SGD

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import genesis
+from genesis.core.call.subclasses import no_torch_function
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.reasons import why_absent
 from genesis.pytorch.stand_ins.common import NoEffect, Values, absent, answer, nothing, values
@@ -79,6 +80,13 @@ class DispatchKeySet(frozenset[str]):
         return key in self
 
 
+class _Disabled(classmethod):  # type: ignore[type-arg]
+    """``__torch_function__`` of a class whose results are plain tensors; PyTorch's can be called without a class, too."""
+
+    def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return no_torch_function(Tensor, func, types, args, kwargs)
+
+
 _OF_SCRIPTS = ("Graph", "Node", "Value", "Block", "ScriptModule", "ScriptFunction", "ScriptObject", "CompilationUnit")
 
 
@@ -93,7 +101,7 @@ def _core() -> Values:
         "DispatchKey": DispatchKey, "DispatchKeySet": DispatchKeySet, "_ExcludeDispatchKeyGuard": NoEffect,
         "_log_api_usage_once": nothing, "_get_tracing_state": answer(None),
         "_are_functorch_transforms_active": answer(False), "_get_accelerator": lambda: genesis.device("cpu"),
-        **dict.fromkeys(_SWITCHES, nothing),
+        **dict.fromkeys(_SWITCHES, nothing), "_disabled_torch_function_impl": _Disabled(no_torch_function),
         "_LinAlgError": importlib.import_module("genesis.base.errors").LinAlgError,
     }  # fmt: skip
 

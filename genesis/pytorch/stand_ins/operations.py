@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from genesis.base.errors import MissingName, message
-from genesis.pytorch.stand_ins.common import Values, values
+from genesis.pytorch.libraries import of_a_library
+from genesis.pytorch.stand_ins.common import Values, refusal, values
 
 _ROOMS = ("torch", "torch.Tensor", "torch.nn.functional")  # where the operations of ``aten`` are functions or methods
 
@@ -56,7 +58,10 @@ class _Aten:
             if callable(function):
                 packet = self.__dict__[name] = Packet(name, function)
                 return packet
-        raise MissingName(f"torch.ops.aten.{name} is not in Genesis: no function or method has this name")
+        why = f"torch.ops.aten.{name} is not in Genesis: no function or method has this name"
+        if of_a_library(sys._getframe(1)):  # it may only ask for the name, as a key of a table
+            return Packet(name, refusal(f"torch.ops.aten.{name}", why))
+        raise MissingName(why)
 
 
 def _load_library(path: Any) -> None:

@@ -16,7 +16,7 @@ import genesis
 from genesis import nn
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import conv, dropout, init, loss, norm, padding, pooling, transformer
-from genesis.nn.state import IncompatibleKeys
+from genesis.nn.state import EXTRA, IncompatibleKeys
 from genesis.pytorch.names import VERSION
 from genesis.pytorch.stand_ins.common import Values, as_it_is, from_module, nothing, values
 
@@ -191,7 +191,9 @@ def _stripped(state_dict: dict[str, Any], prefix: str) -> None:
         state_dict[name.removeprefix(prefix)] = state_dict.pop(name)
 
 
-values("torch.nn.modules.module")(lambda: {"_addindent": _indented, "_IncompatibleKeys": IncompatibleKeys})
+values("torch.nn.modules.module")(
+    lambda: {"_addindent": _indented, "_IncompatibleKeys": IncompatibleKeys, "_EXTRA_STATE_KEY_SUFFIX": EXTRA}
+)
 values("torch.nn.modules.transformer")(
     lambda: {
         "_get_clones": lambda module, N: nn.ModuleList([copy.deepcopy(module) for _ in range(N)]),  # noqa: N803
@@ -347,6 +349,7 @@ values("torch._dynamo")(
              **dict.fromkeys(("mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic"), nothing),
              **dict.fromkeys(("allow_in_graph", "assume_constant_result", "disallow_in_graph"), as_it_is)}
 )  # fmt: skip
+values("torch._dynamo.eval_frame")(from_module("genesis.nn.compiled", "OptimizedModule"))
 values("torch._inductor.config")(
     lambda: {name: types.SimpleNamespace() for name in ("aot_inductor", "cpp", "cuda", "trace", "triton")}
 )
