@@ -218,8 +218,8 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def update(self, modules: Any) -> None:
-        """Add modules from a mapping or pairs."""
-        for name, module in modules.items() if isinstance(modules, Mapping) else modules:
+        """Add modules from a mapping, another `ModuleDict`, or pairs."""
+        for name, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
             self.add_module(name, module)
 
 

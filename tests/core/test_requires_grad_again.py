@@ -33,3 +33,16 @@ def test_other_memory_has_another_node():
     w.requires_grad_(True)
     (w * 5).sum().backward()
     assert w.grad.tolist() == [10.0] * 4 and w.grad.dtype is genesis.float64
+
+
+def test_what_programs_put_on_a_parameter_is_all_that_its_dictionary_has():
+    """Libraries that place parameters elsewhere write ``type(p)(p.to(device), **p.__dict__)``."""
+    p = genesis.nn.Parameter(genesis.ones(2))
+    assert p.__dict__ == {}
+    (p * 2).sum().backward()
+    p.grad = None
+    p.requires_grad_(False)
+    assert p.__dict__ == {}
+    p.requires_grad_()
+    p.kept = 1
+    assert p.__dict__ == {"kept": 1}

@@ -250,3 +250,14 @@ def test_wrong_options_of_a_layer_name_the_layer_and_not_a_part_of_it(layer):
     ):
         with pytest.raises(TypeError, match=f"{layer.__name__}: {words}"):
             layer(**options)
+
+
+def test_a_dictionary_of_modules_takes_those_of_another():
+    first = nn.ModuleDict({"a": nn.ReLU()})
+    first.update(nn.ModuleDict({"b": nn.Tanh()}))
+    first.update([("c", nn.Identity())])
+    assert [(name, type(module).__name__) for name, module in first.items()] == [
+        ("a", "ReLU"),
+        ("b", "Tanh"),
+        ("c", "Identity"),
+    ]

@@ -186,8 +186,7 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Tensor:
     memo[id(self)] = out
     out.requires_grad_(self.requires_grad)
     for name, value in self.__dict__.items():
-        if name != "_own_node":  # a copy has no hooks
-            setattr(out, name, copying.deepcopy(value, memo))
+        setattr(out, name, copying.deepcopy(value, memo))
     if self.grad is not None:
         out.grad = copying.deepcopy(self.grad, memo)
     return out

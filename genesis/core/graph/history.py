@@ -40,7 +40,10 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         if not self.is_leaf:
             raise GraphError(message("requires_grad_", "only a leaf can stop requiring grad", hint="use y.detach()"))
         if self._node is not None:
-            self._own_grad, self._own_node, self._node, self._retained = self.grad, self._node, None, None
+            if (grad := self.grad) is not None:
+                self._own_grad = grad
+            self._own_node, self._node = self._node, None
+            self.__dict__.pop("_retained", None)
             self._own_node._grad = None
     elif self._node is None:
         if self._array.dtype.kind not in "fcV" and not self.dtype.is_floating_point:
@@ -62,7 +65,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         self._node = _node_again(self)
         self._node._grad = None  # what came while it had stopped went nowhere
         if self._own_grad is not None:
-            self._node.grad, self._own_grad = self._own_grad, None
+            self._node.grad = self.__dict__.pop("_own_grad")
     return self
 
 
@@ -70,8 +73,9 @@ def _node_again(self: Tensor) -> AccumulateGrad:
     """The node of a leaf that begins to require grad: the one it had before it stopped, results may lead there; or a new
     one, with the hooks of that.
     """
-    before, self._own_node = self._own_node, None
     new = leaf(self)
+    before = getattr(self, "_own_node", None)
+    self._own_node = None
     if before is None or before.tensor() is not self:
         return new
     if (before._shape, before._dtype, before._virtual) == (new._shape, new._dtype, new._virtual):

@@ -74,16 +74,16 @@ class Tensor(Methods):
     tensor([1., 2.], requires_grad=True)
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_counter", "_node", "_view")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_counter", "_node", "_own_node", "_view")
     __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
 
     _array: Any
     _counter: Version | None
     _node: Node | Output | None
+    _own_node: Any  # of a leaf that stopped requiring grad, for when it begins again; most have none
     _view: Any
     _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
-    _own_node: Any = None  # of a leaf that stopped requiring grad, for when it begins again
     _sharding: Any = None  # where these are a rank's rows of a tensor: `distributed/sharded.py`
     # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is
     # another

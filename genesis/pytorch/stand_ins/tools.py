@@ -114,8 +114,8 @@ def _serialization() -> Values:
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange two tensors: what one variable was is the other from now on, with class, memory, history and attributes."""
-    slots = ("_array", "_node", "_counter", "_view")
-    first, second = ([getattr(t, name) for name in slots] for t in (t1, t2))
+    slots = ("_array", "_node", "_own_node", "_counter", "_view")
+    first, second = ([getattr(t, name, None) for name in slots] for t in (t1, t2))
     attributes, kinds = (dict(t1.__dict__), dict(t2.__dict__)), (type(t1), type(t2))
     for t, held, others, kind in ((t1, second, attributes[1], kinds[1]), (t2, first, attributes[0], kinds[0])):
         for name, value in zip(slots, held, strict=True):
