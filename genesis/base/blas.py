@@ -163,14 +163,20 @@ def product_of_halves(a: Any, b: Any, bias: Any = None) -> Any:
 
 
 @unnamed
+def has_own() -> bool:
+    """Whether there is `own` code, and no BLAS that it is not measured against."""
+    return bool(own) and _openblas() is not None and bool(own[0].is_available())
+
+
+@unnamed
 def _is_own(a: Any, b: Any) -> bool:
     """Whether the product is of matrices that `own` code multiplies."""
     fits = a.dtype is _F32 is b.dtype and a.__class__ is np.ndarray is b.__class__ and b.ndim > 1 < a.ndim
-    if not fits or b.shape[-2] < OWN_INNER or b.shape[-1] < OWN_COLUMNS or a.shape[-2] == 1 or not own:
+    if not fits or b.shape[-2] < OWN_INNER or b.shape[-1] < OWN_COLUMNS or a.shape[-2] == 1:
         return False
     each = a.shape[-2] * b.shape[-2] * b.shape[-1]
     batch = each >= OWN_OF_BATCH and a.size * b.shape[-1] >= OWN_BATCH
-    return (each > _here.ALONE_MATRICES or batch) and _openblas() is not None and own[0].is_available()
+    return bool(each > _here.ALONE_MATRICES or batch) and has_own()
 
 
 def _large(a: Any, b: Any) -> Any:

@@ -205,13 +205,16 @@ def several(kind):
         model = nn.Sequential(nn.Linear(128, 256), nn.Linear(256, 128))
         model[0].register_forward_hook(lambda module, args, out: out * 2)
         return model
+    if kind == "each by itself":  # layers that take all rows, too, and some that write into what they are given
+        first = [nn.Linear(128, 96), nn.ReLU(inplace=True), nn.Unflatten(1, (2, 48)), nn.Flatten(), nn.Hardtanh(-1, 2)]
+        return nn.Sequential(nn.LeakyReLU(), *first, nn.SiLU(inplace=True), nn.Linear(96, 128), nn.ELU(inplace=True))
     if kind == "sequences":
         return nn.Sequential(nn.Unflatten(1, (1, 128)), nn.Linear(128, 300, bias=False), nn.GELU(), nn.Linear(300, 128))
     return nn.Sequential(nn.Linear(128, 1000), nn.ReLU(), nn.Sequential(nn.Linear(1000, 128), nn.Tanh()), Residual(128))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 40])
-@pytest.mark.parametrize("kind", ["nested", "tied", "frozen", "hooked", "sequences"])
+@pytest.mark.parametrize("kind", ["nested", "tied", "frozen", "hooked", "each by itself", "sequences"])
 def test_shards_together_give_the_bits_of_shards_alone(alone, kind, rows):
     x = genesis.randn(4 * rows, 128)
 

@@ -83,8 +83,9 @@ class Grid(NamedTuple):
 
 
 def block(
-    addresses: Sequence[int], sizes: tuple[int, int, int], strides: Sequence[int], grid: Grid, more: bool = False
-) -> Any:
+    addresses: Sequence[int], sizes: tuple[int, int, int], strides: Sequence[int], grid: Grid, more: bool = False,
+    direct: bool = False,
+) -> Any:  # fmt: skip
     """The words of the arguments of a product, `code.FIELDS`; an array, to be kept as long as it runs.
 
     Args:
@@ -92,9 +93,10 @@ def block(
         sizes: m, n, k
         strides: in numbers, of rows and columns of a, of rows and columns of b, of rows of c
         more: add to what is in c
+        direct: b is not packed, but read where it is
     """
     added = int(more or addresses[4] != 0)
-    words = *addresses, *sizes, *strides, added, grid.tiles, grid.panels, grid.across, grid.pack_panels, 0
+    words = *addresses, *sizes, *strides, added, grid.tiles, grid.panels, grid.across, grid.pack_panels, int(direct)
     return np.array([*words, *[0] * len(code.EACH)], np.int64)
 
 
@@ -119,14 +121,14 @@ _scratch = _Scratch()
 KEPT = 1 << 23  # numbers that a thread keeps at most
 
 
-@unnamed
-def product_into(out: Any, a: Any, b: Any) -> None:
-    """The product of two float32 matrices into memory that has its rows in lines."""
-    runtime.begin()
-    size = -(-b.shape[1] // width()) * width() * len(b)
-    if _scratch.numbers.size < size:
-        _scratch.numbers = memory.empty((size,), np.float32)
-    _ufunc("product", False)(a, b, _scratch.numbers, out)
+def packed(size: int) -> Any:
+    """Memory of this thread for so many numbers of a packed matrix."""
+    numbers = _scratch.numbers
+    if numbers.size < size:
+        numbers = memory.empty((size,), np.float32)
+        if size <= KEPT:
+            _scratch.numbers = numbers
+    return numbers
 
 
 @unnamed
@@ -141,11 +143,7 @@ def product(a: Any, b: Any, bias: Any = None, in_pairs: bool = False) -> Any:
     if a.ndim > 2 or b.ndim > 2:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         size *= min(math.prod(batch), code.PARTS * int(runtime.current[2]))
-    scratch = _scratch.numbers
-    if scratch.size < size:
-        scratch = memory.empty((size,), np.float32)
-        if size <= KEPT:
-            _scratch.numbers = scratch
+    scratch = packed(size)
     out = memory.empty((*batch, a.shape[-2], n), np.float32)
     if bias is None:
         return _ufunc("product", in_pairs)(a, b, scratch, out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import struct
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -9,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from genesis.base import blas
+from genesis.base.threads import get_num_threads
 from genesis.kernels.cpu import gemm, memory
-from genesis.kernels.llvm import loops
+from genesis.kernels.llvm import loops, native
+from genesis.kernels.llvm import trees as code
+from genesis.kernels.native import runtime
+from genesis.ops.reductions.along import total
 
 PART = 1 << 14  # elements that are added at a time: they stay in the cache
-LEAST = 8, 1 << 16  # rows, and numbers of a product, from where it is computed in blocks
-ROWS, NEAR = (
-    72,
-    1 << 18,
-)  # rows of a block; numbers of a second matrix that stays in the cache while blocks are computed
 
 
 def tree_sum(parts: Sequence[Any]) -> Any:
@@ -52,45 +53,59 @@ def _add_into(out: Any, parts: Sequence[Any], between: Any) -> None:
     np.add(out, other, out=out)
 
 
-def products(a: Sequence[Any], b: Any, bias: Any = None) -> list[Any]:
-    """``a[i] @ b + bias`` of matrices that have the same shapes, in the same bits as one by one.
+def products(a: Any, b: Any, count: int, bias: Any = None) -> Any:
+    """``a @ b + bias`` of a matrix whose rows are those of so many of the same shape, in the bits of one by one.
 
-    Where they are own code's, whose sums have an order that does not depend on the number of rows, they are one product: so
-    ``b`` is read once.
+    Own code adds in an order that does not depend on the number of rows: it computes them as one product, which reads ``b``
+    once.
     """
+    if blas.has_own() and a.size and b.size:
+        return gemm.product(a, b, bias)
     product = blas.product if bias is None else partial(blas.product_and_bias, bias=bias)
-    if len(a) == 1 or not blas._is_own(a[0], b):
-        return [product(x, b) for x in a]
-    rows = len(a[0])
-    out = gemm.product(np.concatenate(a), b, bias)
-    return [out[i * rows : (i + 1) * rows] for i in range(len(a))]
+    return np.concatenate([product(x, b) for x in np.split(a, count)])
 
 
-def sum_of_products(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """`tree_sum` of products ``a[i].T @ b[i]`` of matrices that have the same shapes.
+def sums_of_rows(a: Any, count: int) -> Any:
+    """`tree_sum` of the sums of the rows of so many matrices, whose rows lie one after the other."""
+    return tree_sum([total(x, (0,), False) for x in np.split(a, count)])
 
-    A block of rows of all products is added while it is in the cache: four gradients of a weight of 1024 x 1024 from 32 rows
-    each take 1.3 times as long as one from 128 rows, and products that are written and added afterwards 1.7 times.
+
+def sum_of_products(a: Any, b: Any, count: int) -> Any:
+    """`tree_sum` of products ``a[i].T @ b[i]`` of so many matrices of the same shapes, whose rows lie one after the other.
+
+    It is added while it is in the cache: four gradients of a weight of 1024 x 1024 from 32 rows each take 1.1 times as long
+    as one from 128 rows, and products that are written and added afterwards 1.7 times.
     """
-    rows, columns = b[0].shape
-    size = a[0].shape[1] * columns
-    if not (a[0].dtype == b[0].dtype == np.float32 and rows >= LEAST[0] and size >= LEAST[1] and loops.available()):
-        return sum_of_arrays([blas.product(x.T, y) for x, y in zip(a, b, strict=True)])
-    height = ROWS if b[0].size <= NEAR and len(a) > 1 else a[0].shape[1]
-    out = memory.empty((a[0].shape[1], columns), np.float32)
-    between = np.empty((len(a) - 1, height, columns), np.float32)
-    for begin in range(0, len(out), height):
-        pairs = [(x.T[begin : begin + height], y) for x, y in zip(a, b, strict=True)]
-        _multiply_into(out[begin : begin + height], pairs, between)
+    if not (a.dtype == b.dtype == np.float32 and a.size and b.size and loops.available()):
+        return sum_of_arrays(
+            [blas.product(x.T, y) for x, y in zip(np.split(a, count), np.split(b, count), strict=True)]
+        )
+    a, b, (k, m), n = memory.contiguous(a), memory.contiguous(b), a.shape, b.shape[1]
+    out = memory.empty((m, n), np.float32)
+    head, tail, packed = _table(m, n, k, k // count, get_num_threads())
+    addresses = [memory.address(x) for x in (a, b, out, gemm.packed(packed))]
+    runtime.run_block(head + _ADDRESSES.pack(*addresses) + tail, 2)
     return out
 
 
-def _multiply_into(out: Any, pairs: Sequence[tuple[Any, Any]], between: Any) -> None:
-    """`tree_sum` of products into ``out``."""
-    if len(pairs) == 1:
-        gemm.product_into(out, *pairs[0])
-        return
-    other = between[0][: len(out)]
-    _multiply_into(out, pairs[::2], between[1:])
-    _multiply_into(other, pairs[1::2], between[1:])
-    np.add(out, other, out=out)
+_ADDRESSES = struct.Struct("=4q")
+
+
+@functools.lru_cache(1024)
+def _table(m: int, n: int, k: int, part: int, threads: int) -> tuple[bytes, bytes, int]:
+    """What is before the addresses and what is behind them, in a table of the phases that pack and multiply, and the size
+    of what is packed.
+    """
+    parts = min(threads * gemm.code.PARTS, m * n * k // gemm.code.CHUNK) if threads > 1 else 1
+    grid = gemm.Grid.of(m, n, k, max(parts, 1))
+    direct = m <= gemm.code.FEW * gemm.tile()[0] and n % (loops.width() // 4) == 0
+    words = gemm.block([0] * 5, (m, n, k), (1, m, n, 1, n), grid, direct=direct).tobytes()[_ADDRESSES.size :]
+    phases = (gemm.functions().pack, 0 if direct else grid.pack_chunks), (_compiled(), grid.chunks)
+    rows = [struct.pack("=3q", function, 2 * 24, chunks) for function, chunks in phases]
+    return b"".join(rows), words + struct.pack("=q", part), 0 if direct else grid.packed
+
+
+@functools.cache
+def _compiled() -> int:
+    """The address of the phase that multiplies."""
+    return native.addresses_in(code.module(loops.width() // 4, *gemm.tile()), [code.NAME])[0]

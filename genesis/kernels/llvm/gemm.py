@@ -30,13 +30,13 @@ def module(lanes: int, rows: int, columns: int, in_pairs: bool = False) -> str:
     return "\n".join([declared(lanes, in_pairs), *parts, *made])
 
 
-class _Chunk(Code):
+class Chunk(Code):
     """A function of its arguments and the number of a chunk."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, fields: tuple[str, ...] = FIELDS) -> None:
         super().__init__(lanes)
         self.fields: dict[str, str] = {}
-        for i, name in enumerate(FIELDS):
+        for i, name in enumerate(fields):
             kind = "ptr" if name in ADDRESSES else "i64"
             self.fields[name] = self.put(f"load {kind}, ptr {self.at('%args', str(i), 'i64')}")
 
@@ -51,7 +51,7 @@ class _Chunk(Code):
 
 
 def _pack(lanes: int, rows: int, columns: int) -> str:
-    code = _Chunk(lanes)
+    code = Chunk(lanes)
     wide = code.times(code["pack_panels"], str(lanes * columns))
     first = code.times("%chunk", wide)
     n = code.least(code.put(f"sub i64 {code['n']}, {first}"), wide)
@@ -62,23 +62,30 @@ def _pack(lanes: int, rows: int, columns: int) -> str:
 
 
 def _multiply(lanes: int, rows: int, columns: int) -> str:
-    code = _Chunk(lanes)
+    code = Chunk(lanes)
     spare = code.put(f"alloca [{lanes * columns} x float], align 64")
-    line = code.put(f"sdiv i64 %chunk, {code['across']}")
-    first = code.times(line, code["tiles"])
-    last = code.least(code.add(first, code["tiles"]), _tiles(code, rows))
-    wide = code.times(code["panels"], str(lanes * columns))
-    column = code.times(code.put(f"sub i64 %chunk, {code.times(line, code['across'])}"), wide)
-    n = code.least(code.put(f"sub i64 {code['n']}, {column}"), wide)
-    packed, c = code.at(code["packed"], code.times(column, code["k"])), code.at(code["c"], column)
-    other = code.put(f"select i1 {_is_direct(code)}, ptr {code.at(code['b'], column)}, ptr {packed}")
+    first, last, column, n, other = of_chunk(code, rows, columns)
+    c = code.at(code["c"], column)
     bias = code.put(f"select i1 {_is_null(code)}, ptr null, ptr {code.at(code['bias'], column)}")
     _invoke(code, [code["a"], other, c, spare, bias], first, last, n, lanes * columns)
     return code.definition_of_chunk("gemm_multiply")
 
 
+def of_chunk(code: Chunk, rows: int, columns: int) -> tuple[str, str, str, str, str]:
+    """Of a chunk: its first tile and the one after its last, its first column and how many it has, and the second matrix."""
+    line = code.put(f"sdiv i64 %chunk, {code['across']}")
+    first = code.times(line, code["tiles"])
+    last = code.least(code.add(first, code["tiles"]), _tiles(code, rows))
+    wide = code.times(code["panels"], str(code.lanes * columns))
+    column = code.times(code.put(f"sub i64 %chunk, {code.times(line, code['across'])}"), wide)
+    n = code.least(code.put(f"sub i64 {code['n']}, {column}"), wide)
+    packed = code.at(code["packed"], code.times(column, code["k"]))
+    other = code.put(f"select i1 {_is_direct(code)}, ptr {code.at(code['b'], column)}, ptr {packed}")
+    return first, last, column, n, other
+
+
 def _each(lanes: int, rows: int, columns: int) -> str:
-    code = _Chunk(lanes)
+    code = Chunk(lanes)
     spare = code.put(f"alloca [{lanes * columns} x float], align 64")
     packed = code.at(code["packed"], code.times("%chunk", code["scratch"]))
     first = code.times("%chunk", code["per"])
@@ -197,21 +204,25 @@ def _phase(code: Code, table: str, row: int, name: str, words: str, chunks: str)
         _write(code, table, 3 * row + i, kind, value)
 
 
-def _tiles(code: _Chunk, rows: int) -> str:
+def _tiles(code: Chunk, rows: int) -> str:
     return code.put(f"sdiv i64 {code.add(code['m'], str(rows - 1))}, {rows}")
 
 
-def _is_null(code: _Chunk) -> str:
+def _is_null(code: Chunk) -> str:
     return code.put(f"icmp eq ptr {code['bias']}, null")
 
 
-def _is_direct(code: _Chunk) -> str:
+def _is_direct(code: Chunk) -> str:
     return code.put(f"icmp ne i64 {code['direct']}, 0")
 
 
-def _invoke(code: _Chunk, pointers: list[str], first: str, last: str, n: str, width: int) -> None:
+def _invoke(code: Chunk, pointers: list[str], first: str, last: str, n: str, width: int) -> None:
+    sizes = [code["m"], n, code["k"], *of_panels(code, width)]
+    code.invoke("multiply", pointers, [first, last, *sizes, *[code[x] for x in ("a_row", "a_step", "c_row", "more")]])
+
+
+def of_panels(code: Chunk, width: int) -> tuple[str, str]:
+    """``high`` and ``wide``, of a second matrix that is packed or where it is."""
     direct = _is_direct(code)
     high = code.put(f"select i1 {direct}, i64 1, i64 {code['k']}")
-    wide = code.put(f"select i1 {direct}, i64 {code['b_step']}, i64 {width}")
-    sizes = [code["m"], n, code["k"], high, wide]
-    code.invoke("multiply", pointers, [first, last, *sizes, *[code[x] for x in ("a_row", "a_step", "c_row", "more")]])
+    return high, code.put(f"select i1 {direct}, i64 {code['b_step']}, i64 {width}")

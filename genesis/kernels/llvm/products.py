@@ -205,53 +205,77 @@ def _tile(
 ) -> None:  # fmt: skip
     """Add the terms from ``terms`` to ``end`` to a tile; of the last of its vectors only the first of ``rest`` columns."""
     first = code.times(tile.index, str(rows))
-    last = code.put("sub i64 %m, 1")
     panel = code.at("%b", code.times(column, "%high"))
     fresh, biased = state
     bias = code.at("%bias", column)
-    lines, targets, sources = [], [], []
+    lines, targets = rows_of_tile(code, rows, first, column)
+    sources = [code.put(f"select i1 {biased}, ptr {bias}, ptr {target}") for target in targets]
+    values = sums(code, lines, panel, columns, terms, end)
+    mask = of_last(code, columns, rest) if rest else ""
+    for r in range(rows):
+        for v in range(columns):
+            last_mask = mask if v == columns - 1 else ""
+            _add(code, values[r * columns + v], sources[r], targets[r], v * code.lanes, fresh, last_mask)
+
+
+def rows_of_tile(code: Code, rows: int, first: str, column: str) -> tuple[list[str], list[str]]:
+    """Where the rows of a tile begin, in ``a`` and in ``c``; in their place those beyond the last read it, and write to
+    ``spare``.
+    """
+    last = code.put("sub i64 %m, 1")
+    lines, targets = [], []
     for r in range(rows):
         i = code.add(first, str(r))
         lines.append(code.at("%a", code.times(code.least(i, last), "%row")))
         target = code.at(code.at("%c", code.times(i, "%line")), column)
         inside = code.put(f"icmp slt i64 {i}, %m")
         targets.append(code.put(f"select i1 {inside}, ptr {target}, ptr %spare"))
-        sources.append(code.put(f"select i1 {biased}, ptr {bias}, ptr {targets[-1]}"))
-    zeros = [code.constant(0.0)] * (rows * columns)
+    return lines, targets
+
+
+def sums(code: Code, lines: list[str], panel: str, columns: int, terms: str, end: str) -> list[str]:
+    """The sums of a tile, row after row, over the terms from ``terms`` to ``end``."""
+    zeros = [code.constant(0.0)] * (len(lines) * columns)
     with code.loop(terms, end, "1", zeros) as term:
         line = code.at(panel, code.times(term.index, "%wide"))
         others = [code.load(line, str(v * code.lanes)) for v in range(columns)]
         at = code.times(term.index, "%step")
         term.next = []
-        for r in range(rows):
-            x = code.spread(lines[r], at)
-            sums = term.values[r * columns : (r + 1) * columns]
-            term.next += [code.added(x, y, s) for y, s in zip(others, sums, strict=True)]
-    mask = ""
-    if rest:
-        left = code.put(f"sub i64 {rest}, {(columns - 1) * code.lanes}")
-        mask = code.put(f"icmp slt <{code.lanes} x i64> {numbered(code)}, {everywhere(code, left)}")
-    for r in range(rows):
-        for v in range(columns):
-            last_mask = mask if v == columns - 1 else ""
-            _add(code, term.values[r * columns + v], sources[r], targets[r], v * code.lanes, fresh, last_mask)
+        for r, numbers in enumerate(lines):
+            x = code.spread(numbers, at)
+            before = term.values[r * columns : (r + 1) * columns]
+            term.next += [code.added(x, y, s) for y, s in zip(others, before, strict=True)]
+    return term.values
+
+
+def of_last(code: Code, columns: int, rest: str) -> str:
+    """The mask of a last vector, where so many of the columns of all vectors are used."""
+    left = code.put(f"sub i64 {rest}, {(columns - 1) * code.lanes}")
+    return code.put(f"icmp slt <{code.lanes} x i64> {numbered(code)}, {everywhere(code, left)}")
 
 
 def _add(code: Code, value: str, source: str, target: str, offset: int, fresh: str, mask: str) -> None:
     here, at = (code.at(base, str(offset)) for base in (source, target))
-    lanes = code.lanes
-    if mask:
-        before = code.put(
-            f"call {code.vector} @llvm.masked.load.v{lanes}f32.p0(ptr {here}, i32 4, <{lanes} x i1> {mask}, "
-            f"{code.vector} zeroinitializer)"
-        )
-    else:
-        before = code.put(f"load {code.vector}, ptr {here}, align 4")
+    before = loaded(code, here, mask)
     total = code.put(f"select i1 {fresh}, {code.vector} {value}, {code.vector} {code.plus(before, value)}")
-    if mask:
-        code.lines.append(
-            f"  call void @llvm.masked.store.v{lanes}f32.p0({code.vector} {total}, ptr {at}, i32 4, "
-            f"<{lanes} x i1> {mask})"
-        )
-    else:
-        code.lines.append(f"  store {code.vector} {total}, ptr {at}, align 4")
+    stored(code, total, at, mask)
+
+
+def loaded(code: Code, at: str, mask: str = "") -> str:
+    """A vector, of which there may be the lanes of a mask only."""
+    if not mask:
+        return code.put(f"load {code.vector}, ptr {at}, align 4")
+    kind = f"<{code.lanes} x i1>"
+    return code.put(
+        f"call {code.vector} @llvm.masked.load.v{code.lanes}f32.p0(ptr {at}, i32 4, {kind} {mask}, "
+        f"{code.vector} zeroinitializer)"
+    )
+
+
+def stored(code: Code, value: str, at: str, mask: str = "") -> None:
+    """Write a vector, or the lanes of a mask."""
+    if not mask:
+        code.lines.append(f"  store {code.vector} {value}, ptr {at}, align 4")
+        return
+    name = f"@llvm.masked.store.v{code.lanes}f32.p0"
+    code.lines.append(f"  call void {name}({code.vector} {value}, ptr {at}, i32 4, <{code.lanes} x i1> {mask})")

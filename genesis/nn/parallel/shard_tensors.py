@@ -15,13 +15,12 @@ from genesis.core.functions.function import Function
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.kernels.cpu.trees import products, sum_of_arrays, sum_of_products, tree_sum
+from genesis.kernels.cpu import trees
 from genesis.nn.linear import Linear
 from genesis.nn.module import EVERY_MODULE
-from genesis.ops.products.linear import linear, matmul_tn
+from genesis.nn.parallel.shard_rows import is_plain
+from genesis.ops.products.linear import matmul_tn
 from genesis.ops.products.matmul import as_rows, matmul
-
-_F32 = np.dtype(np.float32)
 
 
 class ShardTensors:
@@ -59,23 +58,16 @@ class ShardTensors:
             self.copies[id(buffer)] = [buffer.clone() for _ in range(self.count)]
         return self.copies[id(buffer)]
 
-    def none_for(self, module: Any, inputs: Sequence[Any]) -> bool:
+    def none_for(self, module: Any) -> bool:
         """Whether a module is a linear layer that takes the rows of all shards."""
-        if type(module) is not Linear or has_hooks(module) or self.users[id(module.weight)] > 1:
+        if type(module) is not Linear or self.users[id(module.weight)] > 1 or not is_plain(module.weight):
             return False
-        if not module.weight.requires_grad or autocast.state() is not None or not grad_mode.get():
-            return False
-        plain = all([isinstance(x, Tensor) and x.ndim > 1 and _is_plain(x) for x in inputs])
-        return plain and _is_plain(module.weight) and len({x.shape for x in inputs}) == 1
+        return module.weight.requires_grad and autocast.state() is None and grad_mode.get()
 
 
 def has_hooks(module: Any) -> bool:
     """Whether a call of a module is more than its forward."""
     return module._hooks is not None or bool(EVERY_MODULE) or "forward" in module.__dict__
-
-
-def _is_plain(x: Tensor) -> bool:
-    return x._array.__class__ is np.ndarray and x._array.dtype is _F32
 
 
 class Leaves(Function):
@@ -97,35 +89,38 @@ def _sum_of(grads: Sequence[Tensor]) -> Tensor:
     first = arrays[0]
     plain = all([x.__class__ is np.ndarray and x.dtype is first.dtype and x.flags.c_contiguous for x in arrays])
     if not plain or first.dtype.kind != "f" or any([g._node is not None for g in grads]):
-        return tree_sum(grads)  # type: ignore[no-any-return]
-    return wrap(sum_of_arrays(arrays))
+        return trees.tree_sum(grads)  # type: ignore[no-any-return]
+    return wrap(trees.sum_of_arrays(arrays))
 
 
 class SharedLinear(Function):
-    """`linear` of the rows of all shards."""
+    """`linear` of the rows of so many shards, one shard after the other."""
 
     amp_policy = "preserve"
 
     @staticmethod
-    def forward(ctx: Any, weight: Any, bias: Any, *inputs: Any) -> Any:
-        ctx.save_for_backward(weight, *inputs)
-        ctx.has_bias = bias is not None
-        if not all([_is_plain(x) for x in (weight, *inputs)]):
-            return tuple([linear(x, weight, bias) for x in inputs])
-        out = products([as_rows(x)._array for x in inputs], weight._array.T, None if bias is None else bias._array)
-        return tuple([wrap(y).reshape(*x.shape[:-1], -1) for x, y in zip(inputs, out, strict=True)])
+    def forward(ctx: Any, weight: Any, bias: Any, x: Any, count: int) -> Any:
+        ctx.save_for_backward(weight, x)
+        ctx.count = count
+        rows, shape = as_rows(x)._array, (*x._array.shape[:-1], weight._array.shape[0])
+        return wrap(trees.products(rows, weight._array.T, count, None if bias is None else bias._array).reshape(shape))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        weight, *inputs = ctx.saved_tensors
-        _, of_bias, *of_inputs = ctx.needs_input_grad
-        rows, others = [as_rows(g) for g in grads], [as_rows(x) for x in inputs]
-        bias = tree_sum([g.sum(0) for g in rows]) if of_bias else None
-        if grad_mode.get() or not all([_is_plain(x) for x in (*rows, *others, weight)]):
-            back = [matmul(g, weight) for g in grads] if any(of_inputs) else [None] * len(grads)
-            return tree_sum([matmul_tn(g, x) for g, x in zip(rows, others, strict=True)]), bias, *back
-        back = [None] * len(grads)
-        if any(of_inputs):
-            back = products([g._array for g in rows], weight._array)
-            back = [wrap(y).reshape(x.shape) for x, y in zip(inputs, back, strict=True)]
-        return wrap(sum_of_products([g._array for g in rows], [x._array for x in others])), bias, *back
+    def backward(ctx: Any, g: Any) -> Any:
+        weight, x = ctx.saved_tensors
+        _, of_bias, of_input, _ = ctx.needs_input_grad
+        rows, others, count = as_rows(g), as_rows(x), ctx.count
+        if grad_mode.get() or not (is_plain(g) and is_plain(x) and is_plain(weight)):
+            parts = rows.chunk(count)
+            bias = trees.tree_sum([part.sum(0) for part in parts]) if of_bias else None
+            back = matmul(g, weight) if of_input else None
+            return (
+                trees.tree_sum([matmul_tn(*pair) for pair in zip(parts, others.chunk(count), strict=True)]),
+                bias,
+                back,
+                None,
+            )
+        rows, others = rows._array, others._array
+        bias = wrap(trees.sums_of_rows(rows, count)) if of_bias else None
+        back = wrap(trees.products(rows, weight._array, count).reshape(x._array.shape)) if of_input else None
+        return wrap(trees.sum_of_products(rows, others, count)), bias, back, None

@@ -9,7 +9,6 @@ node of the tree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from genesis.autograd.func.stateless import functional_call
@@ -21,8 +20,8 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.kernels.cpu import memory as room
 from genesis.kernels.cpu.trees import sum_of_arrays, tree_sum
 from genesis.nn.container import Sequential
+from genesis.nn.parallel.shard_rows import Rows, joined, rows_of, takes_all
 from genesis.nn.parallel.shard_tensors import ShardTensors, SharedLinear, has_hooks
-from genesis.ops.shapes.join import stack
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
 _NAME = "DistributedDataParallel"
@@ -59,62 +58,54 @@ class Shards:
         if not rows or rows % self.here:
             text = f"a batch of {rows} rows does not divide into {self.here} shards"
             raise ShapeError(message(_NAME, text, hint="drop_last=True in the loader, or another batch_size"))
-        parts = [tree_unflatten([_rows(x, rows, i, self.here) for x in leaves], structure) for i in range(self.here)]
-        outputs = _Forward(self, module).outputs(module, parts)
-        return outputs[0] if self.here == 1 else tree_map(lambda *each: _joined(each, rows // self.here), *outputs)
+        forward = _Forward(self, module)
+        if kwargs or len(inputs) != 1 or not isinstance(inputs[0], Tensor):
+            of_shards = [[rows_of(x, rows, i, self.here) for x in leaves] for i in range(self.here)]
+            outputs = [forward.call(module, i, *tree_unflatten(x, structure)) for i, x in enumerate(of_shards)]
+        else:
+            outputs = forward.layer(module, Rows.of_batch(inputs[0], rows, self.here)).batch(rows // self.here)
+        forward.end()
+        if isinstance(outputs, Tensor):
+            return outputs
+        return outputs[0] if self.here == 1 else tree_map(lambda *each: joined(each, rows // self.here), *outputs)
 
 
 class _Forward:
     """One call of a module, for all shards of a rank."""
 
     def __init__(self, shards: Shards, module: Any) -> None:
-        self.key, start = default_generator.key_and_block()
+        self.count, (self.key, start) = shards.here, default_generator.key_and_block()
         self.begins = [start + (shards.rank + shards.ranks * i) * _ROOM for i in range(shards.here)]
         self.at, self.start = list(self.begins), start  # where the random numbers of each shard are
         self.tensors = ShardTensors(module, shards.here)
 
-    def outputs(self, module: Any, calls: list[Any]) -> list[Any]:
-        """What the module gives for the arguments of each shard."""
-        outputs = self._run(module, calls)
+    def layer(self, module: Any, x: Rows) -> Rows:
+        """What a module, or one within it, gives for its only argument; a `Sequential` is computed layer by layer."""
+        plain = not has_hooks(module)
+        if plain and type(module) is Sequential:
+            for each in module:
+                x = self.layer(each, x)
+            return x
+        if plain and self.tensors.none_for(module) and x.whole is not None:
+            return Rows(
+                self.count, whole=SharedLinear.apply(module.weight, module.bias, x.whole, self.count), shared=False
+            )
+        if plain and x.is_whole and takes_all(module):
+            return Rows(self.count, whole=module(x.whole))
+        return Rows(self.count, [self.call(module, i, (part,), {}) for i, part in enumerate(x.parts)])
+
+    def call(self, module: Any, i: int, args: Any, named: Any) -> Any:
+        """What a module gives for one shard."""
+        default_generator.move_to(self.key, self.at[i])
+        tensors = self.tensors.of(module, i)
+        out = functional_call(module, tensors, args, named) if tensors else module(*args, **named)
+        self.at[i] = default_generator.key_and_block()[1]
+        return out
+
+    def end(self) -> None:
+        """Go on with random numbers behind those of all shards."""
         drawn = max([at - begin for at, begin in zip(self.at, self.begins, strict=True)])
         default_generator.move_to(self.key, self.start + drawn)
-        return outputs
-
-    def _run(self, module: Any, calls: list[Any]) -> list[Any]:
-        """The outputs of a module, or of one within it; those of a `Sequential` are computed layer by layer."""
-        alone = all([len(args) == 1 and not named for args, named in calls])
-        if type(module) is Sequential and alone and not has_hooks(module):
-            outputs = [args[0] for args, _ in calls]
-            for layer in module:
-                outputs = self._run(layer, [((x,), {}) for x in outputs])
-            return outputs
-        if alone and self.tensors.none_for(module, [args[0] for args, _ in calls]):
-            return list(SharedLinear.apply(module.weight, module.bias, *[args[0] for args, _ in calls]))
-        outputs = []
-        for i, (args, named) in enumerate(calls):
-            default_generator.move_to(self.key, self.at[i])
-            tensors = self.tensors.of(module, i)
-            outputs.append(functional_call(module, tensors, args, named) if tensors else module(*args, **named))
-            self.at[i] = default_generator.key_and_block()[1]
-        return outputs
-
-
-def _rows(x: Any, rows: int, i: int, count: int) -> Any:
-    """The rows of one shard, of a tensor that has those of the batch."""
-    return x[i::count].contiguous() if isinstance(x, Tensor) and x.ndim and x.shape[0] == rows and count > 1 else x
-
-
-def _joined(parts: Sequence[Any], rows: int) -> Any:
-    """The rows of all shards in the order that they had, the mean of numbers, and of others those of the first."""
-    first = parts[0]
-    if not isinstance(first, Tensor):
-        return first
-    if not first.ndim:
-        return stack(list(parts)).mean()  # type: ignore[attr-defined]
-    if first.shape[0] != rows:
-        text = f"an output is {first._spec()}, and its shard has {rows} rows"
-        raise ShapeError(message(_NAME, text, hint="outputs whose first dimension is the batch's; or shards=None"))
-    return stack(list(parts), 1).reshape(rows * len(parts), *first.shape[1:])  # type: ignore[attr-defined]
 
 
 # ---- sums over ranks
