@@ -43,6 +43,14 @@ def test_a_single_slow_call_at_the_beginning_of_a_block_does_not_count():
     assert now.entry(WORKERS) == WORKERS
 
 
+def test_a_single_slow_call_does_not_decide():
+    now = Pace()
+    for i in range(2 * pace.BLOCK):
+        threads = now.entry(WORKERS)[2]
+        now.took(9e-4 if i == 2 * pace.BLOCK - 3 else {1: 9e-5, 2: 6e-5}[threads])
+    assert now.entry(WORKERS) == WORKERS
+
+
 def test_long_steps_have_all_threads():
     now = Pace()
     assert calls(now, {1: 0.1, 2: 0.06}, 50) == [1] + [2] * 49

@@ -2,7 +2,8 @@
 
 To wake a worker takes as long as tens of thousands of numbers, and one that the system takes off its processor in the
 middle of a chunk is waited for. What is faster so depends on the work, on the machine, and on what else it does; and no
-result does, for the bits are the same for any number of threads.
+result does, for the bits are the same for any number of threads. Medians are compared: behind a pause of the program single
+calls take many times as long as the others.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Pace:
         long: seconds of a call from which threads are taken to pay
     """
 
-    __slots__ = ("alone", "left", "long", "spent", "threads", "tried")
+    __slots__ = ("alone", "left", "long", "threads", "times", "tried")
 
     def __init__(self, long: float = LONG) -> None:
         self.threads, self.long = 0, long
@@ -34,7 +35,8 @@ class Pace:
 
     def begin(self, threads: int) -> None:
         """Measure anew, if there are several threads."""
-        self.threads, self.tried, self.spent = threads, 0, {True: 0.0, False: 0.0}
+        self.threads, self.tried = threads, 0
+        self.times: dict[bool, list[float]] = {True: [], False: []}
         self.alone, self.left = threads > 1, 0 if threads > 1 else 1 << 60
 
     def entry(self, workers: Entry) -> Entry:
@@ -59,12 +61,12 @@ class Pace:
     def took(self, seconds: float) -> None:
         """So long took a call in the way that it is run now."""
         if self.tried % BLOCK >= UNUSED:
-            self.spent[self.alone] += seconds
+            self.times[self.alone].append(seconds)
         self.tried += 1
         if seconds > self.long:
             self.begin(self.threads)
             self.alone, self.left = False, LATER
         elif self.tried == 2 * BLOCK:
-            alone = self.spent[True] < self.spent[False]
+            alone, together = (sorted(self.times[way])[(BLOCK - UNUSED) // 2] for way in (True, False))
             self.begin(self.threads)
-            self.alone, self.left = alone, CALLS
+            self.alone, self.left = alone < together, CALLS
