@@ -340,6 +340,43 @@ def test_where_threads_cannot_sleep_there_are_no_workers(monkeypatch):
     np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processors to choose from")
+@pytest.mark.parametrize("meanwhile", ["nothing", "taskset"])
+def test_a_worker_sleeps_off_the_processor_of_its_caller(meanwhile):
+    """It may not be there while it sleeps, and all is as before when it is awake; unless somebody else has said something."""
+    before = os.sched_getaffinity(0)
+    caller, *others = before
+    if not others:
+        pytest.skip("there is one processor")
+    control = runtime.begin().memory.copy()  # of nobody but this thread and the one below
+    made, at = runtime._functions(), control.ctypes.data
+    value, calls = int(control.view(np.int32)[2 * code.CALLS]), at + 8 * code.CALLS
+    try:
+        os.sched_setaffinity(0, {caller})
+        made.here(at)
+    finally:
+        os.sched_setaffinity(0, before)
+    after = []
+
+    def sleep():
+        made.sleep_apart(at, calls, value)
+        after.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    try:
+        end = time.monotonic() + 10
+        while os.sched_getaffinity(thread.native_id) == before and time.monotonic() < end:
+            time.sleep(0.001)
+        assert os.sched_getaffinity(thread.native_id) == set(others)
+        if meanwhile == "taskset":
+            os.sched_setaffinity(thread.native_id, {caller})
+    finally:
+        made.wake(at, 1)
+        thread.join()
+    assert after == [before if meanwhile == "nothing" else {caller}]
+
+
 @pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx",
                                     "x86_64-apple-macosx"])  # fmt: skip
 def test_it_assembles_for_every_system(triple):

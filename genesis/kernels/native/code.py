@@ -12,7 +12,7 @@ same rows a thread so meets most of what it has in its cache.
 
 Nobody waits for a worker that holds no chunk. Who finds nothing to do looks again for `SPIN` seconds and then sleeps
 until the other side wakes it. Either says that it sleeps before it looks for the last time, and the other writes before
-it looks for sleepers, so no call is missed.
+it looks for sleepers, so no call is missed. (On which processor it then wakes up says `apart`.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from genesis.kernels.native import slices
+from genesis.kernels.native import apart, slices
 
 SPIN = 50e-6
 CHUNKS = 1 << 23  # a phase has fewer
@@ -28,7 +28,7 @@ CHUNKS = 1 << 23  # a phase has fewer
 # words of the control block; what different threads write is on lines of its own
 TICKET, FUNCTION, ARGUMENTS, COUNT, HELPERS = range(5)
 COMPLETED, TAKEN, SLEEPERS, CALLS, BUSY, WAITING = 16, 24, 32, 33, 48, 64
-SPINS, WAIT, WAKE = 80, 81, 82
+SPINS, WAIT, WAKE, CALLER = 80, 81, 82, 83
 WORDS = 96
 INDEX, STOP, OWN_WORDS = 0, 1, 16  # of a worker
 
@@ -40,6 +40,7 @@ class System(NamedTuple):
     wait: str  # while the number at %word is %value
     wake: str  # so many as %count that sleep at %word
     relax: str
+    apart: str  # functions of `apart`
 
 
 _LINUX = (
@@ -61,22 +62,27 @@ def system(platform: str = sys.platform, machine: str = "x86_64") -> System | No
     relax = "call void @llvm.aarch64.hint(i32 1)" if arm else "call void @llvm.x86.sse2.pause()"
     if platform == "linux":
         wait, wake = (text.replace("NUMBER", "98" if arm else "202") for text in _LINUX)
-        return System(("syscall", "syscall"), wait, wake, relax)
+        return System(("syscall", "syscall"), wait, wake, relax, apart.text(platform, arm))
     if platform == "darwin":
-        return System(("__ulock_wait", "__ulock_wake"), *_DARWIN, relax)
+        return System(("__ulock_wait", "__ulock_wake"), *_DARWIN, relax, apart.text(platform, arm))
     return None
 
 
-NO_SYSTEM = System((), "", "", "fence seq_cst")  # without workers
+NO_SYSTEM = System((), "", "", "fence seq_cst", apart.text("", False))  # without workers
 
 
 def module(system: System) -> str:
     """The functions ``run``, ``run_block``, ``worker``, ``wake`` and ``spin``, whose code names the words of the control
-    block, and those of `slices`.
+    block, and those of `apart` and `slices`.
     """
-    text = _CODE.replace("RELAX", system.relax).replace("SYSTEM_WAIT", system.wait).replace("SYSTEM_WAKE", system.wake)
+    text = (
+        (_CODE + system.apart)
+        .replace("RELAX", system.relax)
+        .replace("SYSTEM_WAIT", system.wait)
+        .replace("SYSTEM_WAKE", system.wake)
+    )
     for name in ("TICKET", "FUNCTION", "ARGUMENTS", "COUNT", "HELPERS", "COMPLETED", "TAKEN", "SLEEPERS", "CALLS", "BUSY",
-                 "WAITING", "SPINS", "WAIT", "WAKE", "INDEX", "STOP"):  # fmt: skip
+                 "WAITING", "SPINS", "WAIT", "WAKE", "CALLER", "INDEX", "STOP"):  # fmt: skip
         text = text.replace(f"i64 {name}\n", f"i64 {globals()[name]}\n")
     declared = system.relax.replace("call", "declare").replace("i32 1", "i32") if "call" in system.relax else ""
     return f"{declared}\n{text}\n{slices.text()}"
@@ -245,6 +251,7 @@ call:
   %others = sub i64 %count, 1
   %few = icmp ult i64 %others, %helpers
   %wanted = select i1 %few, i64 %others, i64 %helpers
+  call void @here(ptr %ctl)
   call void @wake(ptr %ctl, i64 %wanted)
   br label %take
 take:
@@ -366,7 +373,7 @@ tired:
   %sleep = and i1 %same, %quiet
   br i1 %sleep, label %rest, label %awake
 rest:
-  call void @sleep_at(ptr %ctl, ptr %calls, i32 %call)
+  call void @sleep_apart(ptr %ctl, ptr %calls, i32 %call)
   br label %awake
 awake:
   %asleep_before = atomicrmw sub ptr %sleepers, i64 1 seq_cst

@@ -230,6 +230,8 @@ class _Functions(NamedTuple):
     worker: Callable[[int, int], None]
     wake: Callable[[int, int], None]
     spin: Callable[[int, int], None]
+    here: Callable[[int], None]
+    sleep_apart: Callable[[int, int, int], None]
     run_address: int
     spread: int
     slice: int
@@ -244,6 +246,8 @@ def _functions() -> _Functions:
         "worker": (pointer, pointer),
         "wake": (pointer, number),
         "spin": (pointer, number),
+        "here": (pointer,),
+        "sleep_apart": (pointer, pointer, number),
     }
     system = code.system(sys.platform, _machine()) or code.NO_SYSTEM
     *where, spread, slice_ = native.addresses_in(code.module(system), [*parameters, "spread", "slice"])
