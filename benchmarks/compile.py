@@ -3,7 +3,8 @@
     python benchmarks/compile.py [--only gpt mlp] [--rounds 15] [--write]
 
 Every row: forward, loss, backward and AdamW, or what it says. Medians of runs taken in turn: time of the processors with
-one thread, of the clock with two. The first call, and memory, are of fresh processes. So are recurrent layers, and there
+one thread, of the clock with two. Before each run there is a pause, in which the other's threads go to sleep, and a call
+that is not timed. The first call, and memory, are of fresh processes. So are recurrent layers, and there
 the C library keeps what is freed: else it depends on what was freed before whether PyTorch gets its memory from the system
 anew in every step, page by page, which takes longer than some of its work.
 """
@@ -27,6 +28,7 @@ import numpy as np
 import torch
 import transforms
 from busy import busy_processes
+from common import PAUSE
 from page import write_section
 
 import genesis
@@ -189,6 +191,8 @@ def turns(runs: list[Callable[[], Any]], rounds: int, calls: int, clock: Callabl
     times: list[list[float]] = [[] for _ in runs]
     for i in range(rounds + 2):
         for run, taken in zip(runs, times, strict=True):
+            time.sleep(PAUSE)
+            run()
             begun = clock()
             for _ in range(calls):
                 run()
@@ -384,7 +388,7 @@ def main() -> None:
     if options.write:
         head = (
             f"`python benchmarks/compile.py --write`: steps of training, or what is said; medians of {options.rounds} "
-            f"rounds in turn, time of the processors with one thread, of the clock with two; {load}. Recurrent layers: in "
+            f"rounds in turn, time of the processors with one thread, of the clock with two, each after a pause; {load}. Recurrent layers: in "
             "processes whose C library keeps freed memory, without which PyTorch takes longer, or not."
         )
         write_section("Compiled functions", head + "\n\n" + "\n".join(table))
