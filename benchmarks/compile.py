@@ -3,8 +3,8 @@
     python benchmarks/compile.py [--only gpt mlp] [--rounds 15] [--write]
 
 Every row: forward, loss, backward and AdamW, or what it says. Medians of runs taken in turn: time of the processors with
-one thread, of the clock with two. Before each run there is a pause, in which the other's threads go to sleep, and a call
-that is not timed. The first call, and memory, are of fresh processes. So are recurrent layers, and there
+one thread, of the clock with two. Before each run there is a pause, in which the other's threads go to sleep, and calls
+that are not timed, until its own are awake. The first call, and memory, are of fresh processes. So are recurrent layers, and there
 the C library keeps what is freed: else it depends on what was freed before whether PyTorch gets its memory from the system
 anew in every step, page by page, which takes longer than some of its work.
 """
@@ -192,12 +192,19 @@ def turns(runs: list[Callable[[], Any]], rounds: int, calls: int, clock: Callabl
     for i in range(rounds + 2):
         for run, taken in zip(runs, times, strict=True):
             time.sleep(PAUSE)
-            run()
+            _awake(run)
             begun = clock()
             for _ in range(calls):
                 run()
             taken += [(clock() - begun) / calls] if i > 1 else []
     return [statistics.median(taken) for taken in times]
+
+
+def _awake(run: Callable[[], Any]) -> None:
+    until = time.perf_counter() + PAUSE
+    run()
+    while time.perf_counter() < until:
+        run()
 
 
 def agree(case: Case) -> None:
