@@ -335,6 +335,14 @@ def smaller(program: Program, fails: Callable[[Program], bool]) -> Program:
     return program
 
 
+def show(seed: int, program: Program, native: bool = False) -> None:
+    """Print a wrong program without what it does not need to be wrong."""
+    program = smaller(program, lambda p: differs(p, native))
+    print(f"\nseed {seed}, {program.optimizer}, {program.outside!r}, in {program.home},")
+    print(f"between calls {program.between}, calls {program.calls}:")
+    print(*program.step, sep="\n    ", flush=True)
+
+
 def main(
     arguments: Sequence[str] | None = None,
     name: str = "fuzz_compile",
@@ -346,11 +354,7 @@ def main(
     counts, wrong = check(asked.programs, asked.seed, bool(asked.native), True, write)
     tell(counts)
     for number, program in wrong[:10]:
-        program = smaller(program, lambda p: differs(p, bool(asked.native)))
-        print(
-            f"\nseed {number}, {program.optimizer}, {program.outside!r}, between calls {program.between}, calls {program.calls}:"
-        )
-        print(*program.step, sep="\n    ")
+        show(number, program, bool(asked.native))
     return 1 if wrong else 0
 
 
