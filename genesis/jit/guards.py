@@ -31,17 +31,14 @@ from genesis.core.graph.tracing import PLAIN, Dependable
 from genesis.jit.numbers import Entry
 
 State = dict[str, Any]
+HOOKS_OF_LEAVES = "tensor", "pre", "post", "post_accumulate"  # attributes of `NodeHooks`
 Answers = list[tuple[Any, tuple[Any, ...] | None]]  # see `Dependable._answers`
 
 
 def hooks_on(node: Any) -> tuple[Any, ...]:
     """The hooks of a leaf; those of other tensors are no part of a traced function."""
     hooks = node._hooks if isinstance(node, AccumulateGrad) else None
-    return (
-        ()
-        if hooks is None
-        else (*hooks.tensor.values(), *hooks.pre.values(), *hooks.post.values(), *hooks.post_accumulate.values())
-    )
+    return () if hooks is None else tuple([hook for kind in HOOKS_OF_LEAVES for hook in getattr(hooks, kind).values()])
 
 
 def _same(a: Any, b: Any) -> bool:

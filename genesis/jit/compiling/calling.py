@@ -82,7 +82,7 @@ def _gradients(text: Text, graph: Graph) -> list[str]:
     for i, (leaf, tensor) in enumerate(zip(graph.program.leaves, _leaf_tensors(graph), strict=True)):
         if leaf.var is None and leaf.present is None and i not in looked_at:
             continue  # another takes its place, whatever it is
-        text.add(f"g{i} = {text.name(tensor._node)}._grad")
+        text.add(f"g{i} = {_grad_of(text, tensor)}")
         if leaf.present is not None:
             text.miss_if(f"g{i} is {'' if leaf.present else 'not '}None")
         text.miss_if(
@@ -97,6 +97,11 @@ def _gradients(text: Text, graph: Graph) -> list[str]:
             text.unless(f"b{i}.__class__ is {kind} and b{i}.strides == {nothing}.strides{writes}")
             arrays.append(f"b{i}")
     return arrays
+
+
+def _grad_of(text: Text, tensor: Tensor) -> str:
+    """Where the ``.grad`` of a leaf is, which may begin to require grad in the function only."""
+    return f"{text.name(tensor)}._own_grad" if tensor._node is None else f"{text.name(tensor._node)}._grad"
 
 
 def _leaf_tensors(graph: Graph) -> tuple[Tensor, ...]:
@@ -198,16 +203,16 @@ def _set_gradients(text: Text, graph: Graph, step: Any) -> Iterator[str]:
     at = len(step.returns) - sum(w.value is not None and not here for w, here in _writes(graph, step))
     for w, here in _writes(graph, step):
         if w.of_gradient:
-            node = text.name(tensors[w.index]._node)
+            grad = _grad_of(text, tensors[w.index])
             if w.value is None:
-                yield f"{node}._grad = None"
+                yield f"{grad} = None"
             elif here:
-                yield f"if g{w.index} is None: {node}._grad = wrap(b{w.index})"
+                yield f"if g{w.index} is None: {grad} = wrap(b{w.index})"
             elif w.kind == "new grad" or program.leaves[w.index].present is False:
                 yield f"new = make(Tensor); new._array = values[{at}]; new._node = new._counter = new._view = None"
-                yield f"{node}._grad = new"  # `wrap`, without a call
+                yield f"{grad} = new"  # `wrap`, without a call
             else:
-                yield f"if g{w.index} is None: {node}._grad = wrap(values[{at}])"
+                yield f"if g{w.index} is None: {grad} = wrap(values[{at}])"
                 text.scope["overwritten"] = _overwritten
                 yield f"else: overwritten(g{w.index}._array, values[{at}])"
         at += w.value is not None and not here

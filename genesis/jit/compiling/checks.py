@@ -18,13 +18,14 @@ from genesis.base import dtypes
 from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.graph import switches
 from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.identity import Rows, unchanged
 from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.text import MISS, Text
-from genesis.jit.guards import Answers, CapturedAsTheyWere, Modes, Unchanged
+from genesis.jit.guards import HOOKS_OF_LEAVES, Answers, CapturedAsTheyWere, Modes, Unchanged
 from genesis.jit.numbers import Decision, Entry, StillFloat
 
 _SWITCHES = ("ACTIVE", "LEVELS", "OVERRIDES", "PACKING", "ESCAPES")
@@ -304,6 +305,9 @@ def _as_it_was(guarded: Guarded, x: Tensor) -> None:
     guarded.attribute(x, "_node")
     if x._node is not None:
         guarded.attribute(x._node, "_hooks")
+    if isinstance(x._node, AccumulateGrad) and x._node._hooks is not None:
+        for kind in HOOKS_OF_LEAVES:
+            guarded.whole(getattr(x._node._hooks, kind))
 
 
 def holding(guarded: Guarded, answers: Answers) -> None:

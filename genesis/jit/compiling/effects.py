@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
@@ -73,6 +74,11 @@ _CACHING: Any = type(functools.lru_cache(len))
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
+_LOOKING = "says what a tensor is"
+_LOOKS = [
+    "shape", "dtype", "device", "ndim", "size", "dim", "numel", "itemsize", "element_size", "nbytes", "stride",
+    "is_contiguous", "__len__", "requires_grad", "is_leaf", "grad_fn",
+]  # fmt: skip  # of tensors: they say what one is
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
 
 
@@ -85,6 +91,7 @@ class Watch:
         reads: what they read from objects: (dictionary or list, key, value, its name)
         wholes: containers of which they may read everything, and their names
         given: the containers among the arguments, by id
+        tensors: those from outside that were asked for what they are: a shape, whether they require grad
     """
 
     def __init__(self, known: set[CodeType] | None = None) -> None:
@@ -97,12 +104,13 @@ class Watch:
         self.given: set[int] = set()
         self._met: dict[int, tuple[Any, Any, str]] = {}  # with what is young if they are
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
-        self._kinds: dict[CodeType, str] = {}
+        self._kinds: dict[CodeType, str] = {} if known is None else dict.fromkeys(_looks(), _LOOKING)
         self._frames: set[int] = set()
         self._importing: FrameType | None = None
         self.lines: set[tuple[str, int]] = set()  # of programs, that are known to write to objects: they must not run
         self.names: Callable[[CodeType], set[str] | None] = lambda code: None  # what code reads that was written anew
         self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
+        self.tensors: dict[int, Tensor] = {}  # by id
         self.of_modules: set[tuple[int, Any]] = set()  # attributes of modules that were read: (dictionary, key)
         self.seeing: Any = None  # the profile function
         self.unknown = False  # whether code ran that had not been looked at
@@ -153,6 +161,10 @@ class Watch:
         if self._importing is not None or code.co_name == "<module>":
             self._import(frame, event)
             return
+        if kind is _LOOKING:
+            if event == "call":
+                self._looked(frame.f_locals["self"])
+            return
         if kind is _FOREIGN and self._caller(frame) is _OURS:
             return
         if kind is _OURS or kind is _BETWEEN:
@@ -165,6 +177,11 @@ class Watch:
             self._entered(frame, code)
         elif event == "return":
             self._left(frame, code)
+
+    def _looked(self, x: Tensor) -> None:
+        """A tensor is asked for what it is. What stands for one that is traced knows it."""
+        if isinstance(getattr(x, "_array", None), np.ndarray | DeviceArray):
+            self.tensors[id(x)] = x
 
     def _kind(self, code: CodeType) -> str:
         """Whose code this is."""
@@ -354,7 +371,7 @@ class Watch:
             root = module.partition(".")[0]
             if root in _CHANGING or module.startswith("numpy.random"):
                 self._note(f"a use of {text}.{name}", frame)
-            if isinstance(value, Tensor) or module.startswith(("numpy", "genesis")):
+            if module.startswith(("numpy", "genesis")) or (isinstance(value, Tensor) and not _has_own(value, name)):
                 return
             if isinstance(value, Dependable):
                 depends(value)
@@ -448,6 +465,7 @@ class Watch:
                 texts[text] += 1
                 self.reads.append((held, name, value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
         self._seen.clear()
+        self.tensors = {i: x for i, x in self.tensors.items() if i not in young}
         self._settle_wholes(young, texts)
 
     def _settle_wholes(self, young: set[int], texts: Counter[str]) -> None:
@@ -490,6 +508,13 @@ class Watch:
 _CONTAINERS = (list, dict, set, deque, tuple, np.ndarray)
 
 
+@functools.cache
+def _looks() -> list[CodeType]:
+    """The code of what says what a tensor is."""
+    attributes = [Tensor.__dict__[name] for name in _LOOKS]
+    return [getattr(x, "fget", x).__code__ for x in attributes]
+
+
 def _may_change(x: Any) -> bool:
     """Whether something in a container is a container, or an object of the program."""
     if isinstance(x, _CONTAINERS):
@@ -502,6 +527,11 @@ def position(code: CodeType, instruction: int) -> Position:
     """The line and column of an instruction; the latter may not be known."""
     line, _, column, _ = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None))
     return line or code.co_firstlineno, column
+
+
+def _has_own(x: Tensor, name: Any) -> bool:
+    """Whether a program has given a tensor an attribute of this name."""
+    return isinstance(name, str) and name in x.__dict__
 
 
 def _of_some(x: Any) -> Any:

@@ -37,7 +37,7 @@ from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.values import ValueNeeded
-from genesis.jit.guards import Guards, Unchanged
+from genesis.jit.guards import CapturedAsTheyWere, Guards, Unchanged
 from genesis.jit.numbers import Entry as NumberEntry
 from genesis.jit.numbers import StillFloat, read_by
 from genesis.jit.program import Program
@@ -372,6 +372,7 @@ class CompiledFunction:
         _leave_changes(graph, tracer, watch)
         taken = (
             *graph.binding.guards,
+            *_looked_at(watch, graph),
             *_read_guards(watch),
             *_whole_guards(watch, graph.binding.captured),
             *[StillFloat(entry) for entry in read],
@@ -453,6 +454,13 @@ def _with_numbers(tracer: JointTracer, args: Any, kwargs: Any, given: dict[int, 
     for i, where in given.items():
         leaves[i] = tracer.reads(NumberEntry(where.holder, (where.index,), f"argument {i}"))
     return tree_unflatten(leaves, structure)
+
+
+def _looked_at(watch: Watch, graph: Graph) -> list[CapturedAsTheyWere]:
+    """The tensors from outside that the graph does not read, but Python asked what they are."""
+    read = {id(x) for x in (*graph.binding.captured, *graph.binding.others)}
+    tensors = [x for i, x in watch.tensors.items() if i not in read]
+    return [CapturedAsTheyWere(tensors)] if tensors else []
 
 
 def _read_guards(watch: Watch) -> list[Unchanged]:

@@ -263,7 +263,7 @@ for _name, _kind in {
 }.items():
     _caster(_name, _kind)
 Tensor.cpu = lambda self, memory_format=None: self.to(device="cpu")
-Tensor.type_as = lambda self, other: self.to(other._array.dtype)
+Tensor.type_as = lambda self, other: self.to(other.dtype)
 
 
 # the names of PyTorch's classes of tensors of one dtype

@@ -181,7 +181,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Any:
     return Size(broadcast("broadcast_shapes", [Spec((s,) if isinstance(s, int) else tuple(s), kind) for s in shapes]))
 
 
-Tensor.expand_as = lambda self, other: expand(self, other._array.shape)
+Tensor.expand_as = lambda self, other: expand(self, other.shape)
 
 
 explain_all(globals(), "broadcast_tensors", "broadcast_shapes")

@@ -180,8 +180,8 @@ def _view(self: Tensor, *shape: Any, dtype: Any = None, **named: Any) -> Tensor:
 _view.__doc__ = view_shape.__doc__
 varargs(reshape, "reshape", "shape")
 Tensor.view = _view
-Tensor.view_as = lambda self, other: view_shape(self, other._array.shape)
-Tensor.reshape_as = lambda self, other: reshape(self, other._array.shape)
+Tensor.view_as = lambda self, other: view_shape(self, other.shape)
+Tensor.reshape_as = lambda self, other: reshape(self, other.shape)
 
 
 @composite(dtypes=_ALL)

@@ -1,0 +1,176 @@
+"""Tensors from outside are at each call what they are then: where a compiled function only looks at them, their hooks, and
+whether they require grad.
+"""
+
+import pytest
+
+import genesis
+from genesis import nn
+from genesis.testing import fuzz_compile
+
+f32, f64 = genesis.float32, genesis.float64
+
+
+def same(make, calls=6):
+    """Whether a function gives the same compiled; `make` gives it, and what happens behind each call."""
+
+    def seen(compiled):
+        function, between = make()
+        run, results = genesis.compile(function) if compiled else function, []
+        for call in range(calls):
+            result = run(genesis.full((3,), call + 1.0))
+            results.append([None if y is None else y.tolist() for y in (result if type(result) is tuple else [result])])
+            results.append(between(call))
+        return results, run
+
+    with fuzz_compile.arithmetic(False):
+        (expected, _), (got, compiled) = seen(False), seen(True)
+    assert got == expected
+    return compiled
+
+
+@pytest.mark.parametrize(
+    ("look", "change"),
+    [
+        (lambda w: w.shape[0], lambda w, i: genesis.ones(i + 2)),
+        (lambda w: w.size(0) + w.numel(), lambda w, i: genesis.ones(i + 2)),
+        (lambda w: len(w), lambda w, i: genesis.ones(i + 2)),
+        (lambda w: w.ndim + w.dim(), lambda w, i: genesis.ones([2] * (i + 1))),
+        (lambda w: 2 if w.dtype is f64 else 3, lambda w, i: w.to((f32, f64)[i % 2])),
+        (lambda w: 2 if w.is_floating_point() else 3, lambda w, i: w.to((f32, genesis.int64)[i % 2])),
+        (lambda w: w.element_size(), lambda w, i: w.to((f32, f64)[i % 2])),
+        (lambda w: 2 if w.is_contiguous() else 3, lambda w, i: genesis.ones(4, 3).t() if i % 2 else genesis.ones(3, 4)),
+        (lambda w: w.stride()[0], lambda w, i: genesis.ones(4, 3).t() if i % 2 else genesis.ones(3, 4)),
+        (lambda w: genesis.ones_like(w).sum(), lambda w, i: genesis.ones(i + 2)),
+        (lambda w: genesis.ones(()).expand_as(w).sum(), lambda w, i: genesis.ones(i + 2)),
+        (lambda w: genesis.ones(4).view_as(w).sum(0)[0], lambda w, i: genesis.ones(*(2, 2) if i % 2 else (4, 1))),
+        (lambda w: (genesis.ones(()) * 0.7).type_as(w), lambda w, i: w.to((f32, genesis.int64)[i % 2])),
+    ],
+)
+def test_what_a_tensor_is_that_nothing_is_computed_of(look, change):
+    w = genesis.ones(4, 1)
+
+    def make():
+        w.data = genesis.ones(4, 1)
+
+        def between(call):
+            w.data = change(w.data, call)
+
+        return lambda x: x * look(w), between
+
+    same(make)
+
+
+@pytest.mark.parametrize("ask", ["alone", "by name", "in a list", "of a module", "and sets it"])
+def test_whether_a_tensor_requires_grad_that_nothing_is_computed_of(ask):
+    def make():
+        w, layer = genesis.ones(3), nn.Linear(2, 2)
+
+        def step(x):
+            if ask == "alone":
+                return x * 2 if w.requires_grad else x * 3
+            if ask == "by name":
+                return x * 2 if getattr(w, "requires_grad") else x * 3  # noqa: B009
+            if ask == "in a list":
+                return x * sum([1 for t in [w, *[w]] if t.requires_grad])
+            if ask == "of a module":
+                return x * sum([1 for p in layer.parameters() if p.requires_grad])
+            y = x * 2 if w.requires_grad else x * 3
+            w.requires_grad_(False)
+            return y
+
+        def between(call):
+            before = w.requires_grad
+            for p in (w, layer.weight):
+                p.requires_grad_(call % 3 == 0)
+            return before
+
+        return step, between
+
+    same(make)
+
+
+def test_attributes_that_a_program_gave_a_tensor():
+    def make():
+        w = genesis.ones(3)
+        w.rate = 2.0
+
+        def between(call):
+            w.rate = call // 2
+
+        return lambda x: x * w.rate, between
+
+    same(make)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("way", ["one more", "one less", "after the sum"])
+def test_hooks_of_a_leaf_that_has_some(before, way):
+    """Found by fuzz_recipes, seed 3000443: it was asked whether the leaf has hooks, not which."""
+
+    def make():
+        w = genesis.ones(3, requires_grad=True)
+        hooks = [w.register_hook(lambda g: g * 0.5) for _ in range(before)]
+
+        def step(x):
+            w.grad = None
+            (w * x).sum().backward()
+            return w.grad * 1
+
+        def between(call):
+            if way == "one more":
+                hooks.append(w.register_hook(lambda g: g * 0.5))
+            elif way == "after the sum":
+                w.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(2))
+            elif call == 2 and hooks:
+                hooks.pop().remove()
+
+        return step, between
+
+    same(make)
+
+
+@pytest.mark.parametrize("start", [False, True])
+@pytest.mark.parametrize("turns", [(), (0,), (1, 3), (0, 1, 2, 3, 4)])
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("way", ["on and off", "off and on", "off", "set", "taken"])
+def test_gradients_of_leaves_that_require_grad_inside_only(way, turns, start):
+    """Found by fuzz_recipes, seed 3000162: at a call that began without, there was no place for the gradient."""
+
+    def make():
+        w, other = genesis.ones(3, requires_grad=start), genesis.ones(3, requires_grad=True)
+        w.grad = genesis.ones(3) if 0 in turns else None
+
+        def step(x):
+            if way == "on and off":
+                w.requires_grad_(True)
+                (w * x).sum().backward()
+                w.requires_grad_(False)
+            elif way == "off and on":
+                w.requires_grad_(False)
+                (other * x).sum().backward()
+                w.requires_grad_(True)
+            elif way == "off":
+                if w.requires_grad:
+                    (w * x).sum().backward()
+                w.requires_grad_(False)
+            elif way == "set":
+                w.requires_grad_(True)
+                w.grad = x * 2
+                w.requires_grad_(False)
+            else:
+                w.requires_grad_(True)
+                w.grad = None
+            return w.grad
+
+        def between(call):
+            state = w.requires_grad, None if w.grad is None else w.grad.tolist()
+            if call in turns:
+                w.requires_grad_(not w.requires_grad)
+            if call in (3, 4):
+                w.grad = None if call == 3 else genesis.ones(3)
+            return state
+
+        return step, between
+
+    same(make)
