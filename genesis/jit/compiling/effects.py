@@ -258,7 +258,7 @@ class Watch:
             self.unknown = True
             what = "may do more than compute" if self._is_behind else "runs for the first time"
             self._note(f"{code.co_name} {what}", frame)
-        for target, name, line, _ in stores_of(code) if self.lines else ():
+        for target, name, line, *_ in stores_of(code) if self.lines else ():
             if (code.co_filename, line) in self.lines:
                 self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
 
@@ -310,9 +310,11 @@ class Watch:
         return len(store.target) == 1 and store.target[0] in makes(code)
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
-        for target, name, line, sure in stores_of(code):
+        for target, name, line, sure, through in stores_of(code):
             if name == "grad" and (target is None or not sure):
                 continue  # a tensor says itself that its .grad is set
+            if through is not None and sure and not name and self._leads_to_tensor(frame, through):
+                continue  # and that it is written to
             if target is None:
                 known = name.startswith("nonlocal ") and self._is_inner(frame, name.removeprefix("nonlocal "))
                 if not known:
@@ -350,6 +352,11 @@ class Watch:
             stores = list(stores_in(value, name))
             value = stores[-1][2] if stores else None
         return value
+
+    def _leads_to_tensor(self, frame: FrameType, through: Chain) -> bool:
+        """Whether a variable is a tensor, whose methods give tensors on the way."""
+        x = frame.f_locals.get(through[0], frame.f_globals.get(through[0]))
+        return isinstance(x, Tensor) and all([hasattr(Tensor, n) and n not in _NO_TENSORS for n in through[1:]])
 
     def _may_write(self, x: Any, name: str) -> bool:
         if isinstance(x, Tensor):
@@ -505,6 +512,7 @@ class Watch:
             self._note(f"a call of {kind}{name}", frame)
 
 
+_NO_TENSORS = ("numpy", "__array__")  # methods that give memory of which no tensor knows
 _CONTAINERS = (list, dict, set, deque, tuple, np.ndarray)
 
 

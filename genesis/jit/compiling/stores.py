@@ -19,6 +19,7 @@ class Store(NamedTuple):
     name: str
     line: int
     sure: bool = True  # whether the variable still holds it when the code has run
+    through: Chain | None = None  # where nobody knows: a variable, and the attributes, calls and items that lead on
 
 
 class _Step(NamedTuple):
@@ -40,7 +41,7 @@ _LOADS = (
 _MAKING = ("CALL", "BINARY_OP", "BUILD_", "UNARY_")
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 _ITEMS = (("BINARY_SUBSCR", None), ("BINARY_OP", "[]"))
-_IGNORED = ("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "NOT_TAKEN")
+_IGNORED = ("RESUME", "NOP", "CACHE", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "NOT_TAKEN")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -89,8 +90,11 @@ def sets_gradients(code: CodeType) -> bool:
 
 
 def _store(steps: tuple[_Step, ...], at: int, above: int, name: str = "") -> Store:
-    target = _target(steps, at, above)
-    return Store(target, name, steps[at].line, target is None or _still_holds(steps, at, target[0]))
+    value = _written_to(steps, at, above)
+    target = _chain(value)
+    through = _through(value) if target is None else None
+    known = target or through
+    return Store(target, name, steps[at].line, known is None or _still_holds(steps, at, known[0]), through)
 
 
 def _still_holds(steps: tuple[_Step, ...], at: int, variable: str) -> bool:
@@ -141,8 +145,10 @@ def _handled(code: CodeType) -> tuple[tuple[int, int, bool], ...]:
     return tuple(handled)
 
 
-def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
-    """What stands ``above`` values below the top of the stack before an instruction, as a chain."""
+def _written_to(steps: tuple[_Step, ...], at: int, above: int) -> tuple[_Step, ...]:
+    """The instructions that compute what stands ``above`` values below the top of the stack before an instruction; none if
+    nobody knows.
+    """
     end = at
     if steps[at].name.startswith("STORE") and steps[end - 1].name == "SWAP":  # target.name += value
         while steps[end - 1].name == "SWAP":
@@ -151,7 +157,23 @@ def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
     for _ in range(above):
         end = _begin(steps, end)
     begin = _begin(steps, end)
-    return _chain(steps[begin:end]) if 0 <= begin < end else None
+    return steps[begin:end] if 0 <= begin < end else ()
+
+
+def _through(steps: tuple[_Step, ...]) -> Chain | None:
+    """The variable with which an expression begins and the attributes on the way, where methods of it and its items lead to
+    the value: ``a.view(-1)[0]``, not ``[a, b][0]``.
+    """
+    if not steps or steps[0].name not in _LOADS:
+        return None
+    height, names = 0, [str(steps[0].value)]
+    for step in steps:
+        height += step.effect
+        if step.name.startswith("BUILD_") and height < 2:
+            return None
+        if step.name in ("LOAD_ATTR", "LOAD_METHOD"):
+            names.append(str(step.value))
+    return tuple(names)
 
 
 def _begin(steps: tuple[_Step, ...], end: int) -> int:

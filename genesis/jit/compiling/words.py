@@ -102,6 +102,8 @@ class Reading:
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
         for node in ast.walk(statement):
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                self._refuse_write(node.target)
             if isinstance(node, ast.Raise | ast.Assert):
                 self.call.raises = True
             elif isinstance(node, ast.Call):
@@ -144,6 +146,7 @@ class Reading:
             return
         held = self._value(node.value)
         if isinstance(node, ast.Subscript):
+            self._refuse_write(node.value)
             self._changed(held, node.value)
         elif isinstance(getattr(held, "__dict__", None), dict) and not isinstance(held, Tensor):
             if LIBRARY[_file_of(type(held))]:
@@ -153,6 +156,23 @@ class Reading:
                 self.call.changes.append((held.__dict__, node.attr))
         else:
             self.call.blind = False
+
+    def _refuse_write(self, target: ast.expr) -> None:
+        """Refuse a write to a tensor of the trace, which would come behind what is computed of it."""
+        above = {id(child): node for node in ast.walk(target) for child in ast.iter_child_nodes(node)}
+        for node in [n for n in ast.walk(target) if isinstance(n, ast.Name)]:
+            x = contents(self.cells[node.id]) if node.id in self.cells and is_set(self.cells[node.id]) else None
+            inside = x if node is not target or isinstance(x, Tensor) else None
+            if self._holds_own(inside) and not self._ends(node, above, _NUMBERS):
+                raise NotKept(
+                    message("compile", f"{node.id} is written to at {self.call.title}, by what Python computes")
+                )
+
+    def _holds_own(self, x: Any) -> bool:
+        """Whether something is a tensor of the trace, or a container with one."""
+        if isinstance(x, dict | list | tuple):
+            return any([self._holds_own(y) for y in (x.values() if isinstance(x, dict) else x)])
+        return isinstance(x, Tensor) and self.cell_of(x) is not None
 
     def _changed(self, held: Any, node: ast.expr) -> None:
         """A container changes; so does what the attribute is that holds it."""
