@@ -2,6 +2,8 @@
 apart.
 """
 
+from contextlib import suppress
+
 import pytest
 
 import genesis
@@ -65,3 +67,37 @@ def test_tensors_that_are_written_to_by_what_python_computes(way):
 
     with pytest.warns(UserWarning, match="is written to at .*, by what Python computes"):
         compared(step, LOG)
+
+
+@pytest.mark.parametrize("way", ["a call", "an item", "a division", "suppressed"])
+def test_errors_that_are_caught_and_do_not_come_at_each_call(way):
+    """Found by fuzz_recipes, seed 3000721: what Python does was done behind the ``try``."""
+    log, table = [], {1: 0, 2: 0, 4: 0}
+
+    def fails():
+        log.append(1)
+        if len(log) == 3:
+            raise LookupError
+
+    def step(x):
+        y = x + 1
+        if way == "suppressed":
+            with suppress(LookupError):
+                fails()
+                y.mul_(2)
+            return y
+        try:
+            if way == "a call":
+                fails()
+            elif way == "an item":
+                log.append(1)
+                log[0] = table[len(log)]
+            else:
+                log.append(len(log))
+                log[0] = 1 // (len(log) - 3)
+        except (LookupError, ZeroDivisionError):
+            y.mul_(3)
+        return y
+
+    with pytest.warns(UserWarning, match="is not compiled, it runs as it is"):
+        compared(step, log)

@@ -113,6 +113,7 @@ class HostCall:
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
         blind: whether it can look at no tensors but those that it is given
         raises: whether it is there to stop the function
+        may_raise: whether an error may come of what it calls, looks up or divides
         feeds: whether numbers that it changes are asked for behind it
     """
 
@@ -121,6 +122,7 @@ class HostCall:
         self.told: list[int] = []
         self.changes: list[tuple[Any, Any]] = []
         self.blind, self.raises, self.early, self.feeds = True, False, False, False
+        self.may_raise = False
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done

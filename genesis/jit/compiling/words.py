@@ -30,6 +30,7 @@ _NUMBERS = ("item", "tolist", "shape", "size", "dim", "ndim", "numel", "dtype", 
 _WITHOUT_HISTORY = (*_NUMBERS, "detach", "numpy", "data")
 _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
 _EXITS = ("exit", "quit")
+_DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes
 _COMPUTED, UNKNOWN = object(), object()  # what an expression gives: something of the trace, or nobody knows
 
@@ -104,8 +105,12 @@ class Reading:
         for node in ast.walk(statement):
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 self._refuse_write(node.target)
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                self.call.may_raise = True
+            if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _DIVIDING):
+                self.call.may_raise = True
             if isinstance(node, ast.Raise | ast.Assert):
-                self.call.raises = True
+                self.call.raises = self.call.may_raise = True
             elif isinstance(node, ast.Call):
                 self._called(node)
             elif isinstance(node, ast.Attribute | ast.Subscript | ast.Name):
@@ -187,6 +192,7 @@ class Reading:
 
     def _called(self, node: ast.Call) -> None:
         function = self._value(node.func)
+        self.call.may_raise = self.call.may_raise or not isinstance(function, BuiltinFunctionType)
         if function is _COMPUTED:
             return
         if isinstance(function, BuiltinFunctionType):
