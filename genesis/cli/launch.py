@@ -23,7 +23,7 @@ from genesis.base.errors import DistributedError
 from genesis.cli import mpiexec
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
 from genesis.cli.mpiexec import Kind
-from genesis.cli.rank import ENDED, FOLDER
+from genesis.cli.rank import ENDED, FOLDER, NOTE
 
 _GRACE = 5.0  # seconds in which mpiexec, or what it leaves, ends by itself
 _SHOWN = 16  # ranks of which the last screen says what they did
@@ -62,7 +62,7 @@ def launch(job: Job) -> int:
 
 def _command(job: Job) -> tuple[list[str], Kind]:
     torch = ["--torch"] if job.torch else []
-    start, kind = mpiexec.command(job.ranks, job.hosts, job.options)
+    start, kind = mpiexec.command(job.ranks, job.hosts, job.options, [*os.environ, FOLDER])
     return [*start, sys.executable, "-m", "genesis.cli.rank", *torch, job.script, *job.arguments], kind
 
 
@@ -73,10 +73,10 @@ def _once(job: Job) -> int:
             command, env={**os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-        said = _Lines(job, kind)
+        said, watch = _Lines(job, kind), Watch(folder, process)
         with _terminated_as_interrupted():
             try:
-                lost = said.copy(process, Watch(folder, process))
+                lost = said.copy(process, watch)
                 if lost:
                     _end(process, folder)
                 status = process.wait()
@@ -85,7 +85,7 @@ def _once(job: Job) -> int:
                 print("genesis run: interrupted", file=sys.stderr)
                 return 130
         if status:
-            print(_screen(folder, said.others, status), file=sys.stderr)
+            print(_screen(folder, said.others, status, said.notes, watch.first), file=sys.stderr)
         return status if status >= 0 else 128 - status
     finally:
         remove(folder)
@@ -99,10 +99,14 @@ class Watch:
     def __init__(self, folder: str, process: subprocess.Popen[str]) -> None:
         self._folder, self._process = folder, process
         self._since: float | None = None
+        self.first: str | None = None  # the rank that was gone first, while others were there
 
     def lost(self) -> bool:
         """Called again and again: what is lost for some seconds remains so."""
-        gone = any([not lives(pid) and not self._ended(rank) for pid, rank in _pids(self._folder).items()])
+        ranks = _pids(self._folder)
+        gone = [rank for pid, rank in ranks.items() if not lives(pid) and not self._ended(rank)]
+        if len(gone) == 1 < len(ranks):
+            self.first = self.first or gone[0]
         if not gone and self._process.poll() is None:
             self._since = None
             return False
@@ -114,10 +118,11 @@ class Watch:
 
 
 class _Lines:
-    """Copies what the ranks print, line by line; what mpiexec itself says is kept."""
+    """Copies what the ranks print, line by line; what mpiexec itself says is kept, and notes of ranks elsewhere."""
 
     def __init__(self, job: Job, kind: Kind) -> None:
         self.others: list[str] = []
+        self.notes: list[str] = []
         self._prefix = kind.prefix
         self._logs = None if job.logs is None else Path(job.logs)
         self._files: dict[str, IO[str]] = {}
@@ -144,6 +149,9 @@ class _Lines:
             rank = self._prefix.match(line)
             if rank is None or line[rank.end() :].startswith("Abort("):
                 self.others.append(line)
+                continue
+            if line[rank.end() :].startswith(NOTE):
+                self.notes.append(line[rank.end() + len(NOTE) :])
                 continue
             with contextlib.suppress(BrokenPipeError):
                 to.write(f"[r{rank[1]}] {line[rank.end() :]}")
@@ -198,19 +206,25 @@ def _pids(folder: str) -> dict[int, str]:
 # ---- the last screen
 
 
-def _screen(folder: str, others: Sequence[str], status: int) -> str:
-    """Which rank failed first and why, then what the others say of themselves, or were seen to do last."""
-    notes = sorted(
-        [json.loads(path.read_text()) for path in Path(folder).glob("*.json")], key=lambda note: note["time"]
-    )
+def _screen(
+    folder: str, others: Sequence[str], status: int, elsewhere: Sequence[str] = (), gone: str | None = None
+) -> str:
+    """Which rank failed first and why, then what the others say of themselves, or were seen to do last.
+
+    Args:
+        others: lines that no rank printed; elsewhere: notes of ranks on other machines
+        gone: the rank whose process was gone first, if that was seen
+    """
+    written = [path.read_text() for path in Path(folder).glob("*.json")]
+    notes = sorted([json.loads(note) for note in [*written, *elsewhere]], key=lambda note: note["time"])
     text = "".join(others)
     killed, pid = mpiexec.SIGNAL.search(text), mpiexec.PID.search(text)
     seen = _seen(folder)
     lines = []
-    if killed is not None and status not in (0, 1):
-        rank = _pids(folder).get(int(pid[1])) if pid is not None else None
-        name = signal.Signals(int(killed[1])).name
-        lines.append(f"genesis run: {'a rank' if rank is None else f'rank {rank}'} was killed by {name}")
+    if (killed is not None and status not in (0, 1)) or (gone is not None and not notes):
+        rank = _pids(folder).get(int(pid[1]), gone) if pid is not None else gone
+        by = "" if killed is None else f" by {signal.Signals(int(killed[1])).name}"
+        lines.append(f"genesis run: {'a rank' if rank is None else f'rank {rank}'} was killed{by}")
         if rank in seen:
             lines[0] += f", {seen.pop(rank)}"
     elif notes:

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from genesis.base.errors import DistributedError, message
@@ -20,15 +20,18 @@ class Kind(NamedTuple):
 
     options: tuple[str, ...]  # begin each line with the rank; take any user, number of ranks, and processor
     hosts: str  # the option that names machines
+    hands_on: str  # the option that names a variable which ranks on other machines have, too; empty where they have all
     prefix: re.Pattern[str]  # the beginning of a line, with the rank
 
 
-MPICH = Kind(("-prepend-pattern", "[r%r] "), "-hosts", re.compile(r"\[r(\d+)\] ?"))
+MPICH = Kind(("-prepend-pattern", "[r%r] "), "-hosts", "", re.compile(r"\[r(\d+)\] ?"))
 OPEN_MPI = Kind(
     ("--tag-output", "--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
     "--host",
+    "-x",
     re.compile(r"\[[^\],]*,(\d+)\]<std(?:out|err)>: ?"),
 )
+_OWN = ("OMPI_", "PMIX_", "PRTE_")  # what Open MPI says to itself: ranks are told anew
 SIGNAL = re.compile(r"\bsignal (\d+)")  # of a rank that was killed, as both say it
 PID = re.compile(r"PID (\d+)")
 
@@ -43,11 +46,12 @@ def kind(path: str) -> Kind:
     return OPEN_MPI if re.search("Open MPI|OpenRTE|PRRTE", said) else MPICH
 
 
-def command(ranks: int, hosts: str | None, options: Sequence[str]) -> tuple[list[str], Kind]:
+def command(ranks: int, hosts: str | None, options: Sequence[str], names: Iterable[str]) -> tuple[list[str], Kind]:
     """How so many ranks are started, and by what.
 
     Args:
         options: more for the launcher of MPICH
+        names: of variables of the environment that ranks have, on other machines, too
 
     Raises:
         RuntimeError: there is no launcher, or it is another one
@@ -58,4 +62,6 @@ def command(ranks: int, hosts: str | None, options: Sequence[str]) -> tuple[list
         text = f"Slurm and Ray start ranks by the launcher of MPICH, and {os.path.basename(path)} is Open MPI's"
         raise DistributedError(message("run", text, hint=installed.HINT))
     on = [understood.hosts, hosts] if hosts else []
+    if hosts and understood.hands_on:
+        on[:0] = [each for name in names if not name.startswith(_OWN) for each in (understood.hands_on, name)]
     return [path, *understood.options, *options, *on, "-n", str(ranks)], understood

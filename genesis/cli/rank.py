@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,6 +23,9 @@ from genesis.distributed.watching import Progress, program_line
 from genesis.pytorch.run import run
 
 FOLDER = "GENESIS_RUN_FOLDER"  # where ranks on this machine leave their process numbers and notes
+NOTE = (
+    "genesis note "  # the beginning of a line with the note of a rank on another machine, where there is no such folder
+)
 ENDED = "ended"  # ... of a rank whose program ran to its end
 _LOOK = 0.5  # seconds
 _PR_SET_PDEATHSIG = 1  # Linux: the signal that a process gets when its parent ends
@@ -34,11 +37,13 @@ def main(argv: Sequence[str]) -> int:
     folder = os.environ.pop(FOLDER, None)
     if folder is not None and os.path.isdir(folder):
         Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
-        _note_failures(Path(folder, f"{rank}.json"), rank)
+        _note_failures(Path(folder, f"{rank}.json").write_text, rank)
         known = launcher_of(Path(folder)), Path(folder), rank
         threading.Thread(target=_beside, args=known, daemon=True).start()
         atexit.register(_say, Path(folder, f"{rank}.{ENDED}"), "")
         _end_with_parent()
+    elif folder is not None:
+        _note_failures(lambda note: print(f"{NOTE}{note}", file=sys.stderr, flush=True), rank)
     getattr(sys.stdout, "reconfigure", dict)(line_buffering=True, write_through=False)  # whole lines, and at once
     torch = argv[0] == "--torch"
     script, *arguments = argv[torch:]
@@ -98,14 +103,14 @@ def doing() -> str:
     )
 
 
-def _note_failures(path: Path, rank: int) -> None:
+def _note_failures(leave: Callable[[str], Any], rank: int) -> None:
     shown = sys.excepthook
 
     def noted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
         shown(kind, error, trace)  # takes the package's own lines out of the traceback
         text = "".join(traceback.format_exception(error))
         last = "".join(traceback.format_exception_only(error)).rstrip()
-        path.write_text(json.dumps({"rank": rank, "time": time.time(), "error": last, "traceback": text}))
+        leave(json.dumps({"rank": rank, "time": time.time(), "error": last, "traceback": text}))
 
     sys.excepthook = noted
 

@@ -15,6 +15,11 @@ from genesis.base.errors import DistributedError
 from genesis.distributed import installed
 
 JOBS = Path(__file__).parent / "jobs"
+ALLOWED = {  # what Open MPI refuses by itself: to be started by root, more ranks than processors
+    "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":OVERSUBSCRIBE", "PRTE_MCA_hwloc_default_binding_policy": "none",
+}  # fmt: skip
 
 
 def _missing() -> str | None:
@@ -33,7 +38,7 @@ needs_mpi = pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
 def job(ranks: int, name: str, *arguments: str, seconds: float = 400) -> subprocess.CompletedProcess[str]:
     """Run a script of the folder ``jobs`` in so many ranks, and wait for its end."""
     command = [installed.launcher(), "-n", str(ranks), sys.executable, str(JOBS / name), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, **ALLOWED, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 import genesis
 import genesis.distributed as dist
 from genesis.distributed import installed
+from genesis.distributed.environment import launch
 from genesis.distributed.watching import Progress
 
 case = sys.argv[1]
@@ -18,7 +19,7 @@ ABSENT, HANGING = ("absent", "slow"), ("hang", "stopped", "inside", "receives")
 SHORT = 1.5  # seconds
 if case == "slow":  # in MPI, but not in the group
     installed.library()
-if case in ABSENT and os.environ["PMI_RANK"] == "1":
+if case in ABSENT and launch().rank == 1:
     time.sleep(60)
 dist.init_process_group(timeout=timedelta(seconds=SHORT if case in ABSENT else 60))
 rank = dist.get_rank()
