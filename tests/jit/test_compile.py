@@ -790,6 +790,39 @@ def test_random_programs_whose_gradients_are_nothing_but_rounding(seed):
     assert not wrong, (wrong, counts)
 
 
+def test_random_recipes_whose_sums_are_rounded_to_bfloat16():
+    """The gradients of three uses of a parameter are added in float32, those of calls in bfloat16: a unit of that apart."""
+    counts, wrong = fuzz_compile.check(1, 2001103, native=True, write=fuzz_recipes.written)
+    assert not wrong, (wrong, counts)
+
+
+def test_gradients_under_autocast_are_as_near_to_those_in_float64():
+    """What rounds otherwise than calls do is no worse: seed 2001103 of fuzz_recipes."""
+
+    def gradient(dtype, seed, compiled=False):
+        genesis.manual_seed(seed)
+        w = genesis.randn(3, 4).to(dtype).requires_grad_()
+
+        def step():
+            w.grad = None
+            with genesis.autocast("cpu", dtype=genesis.bfloat16, enabled=dtype is genesis.float32):
+                y = nn.functional.linear(w, w[:, :].t() @ w)
+            y.to(dtype).mean().backward()
+            return w.grad * 1
+
+        return (genesis.compile(step) if compiled else step)().double()
+
+    errors, apart = [], []
+    for seed in range(20):
+        exact, eager = gradient(genesis.float64, seed), gradient(genesis.float32, seed)
+        compiled = gradient(genesis.float32, seed, compiled=True)
+        errors.append([(eager - exact).abs().mean().item(), (compiled - exact).abs().mean().item()])
+        apart.append(((eager - compiled).abs().max() / exact.abs().max()).item())
+    of_calls, of_machine_code = [sum(e) for e in zip(*errors, strict=True)]
+    assert of_machine_code <= of_calls
+    assert max(apart) <= 2**-7  # a unit of bfloat16
+
+
 def test_the_gradient_of_a_constant_is_rounding():
     x = genesis.arange(12.0, dtype=genesis.float64).cos().reshape(3, 4)
     mean = genesis.compile(lambda x: nn.functional.layer_norm(x, (4,)).mean())
