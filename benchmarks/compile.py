@@ -307,6 +307,7 @@ FIRST = """
 import sys, time
 sys.path.insert(0, {folder!r})
 import numpy as np, genesis, {benchmark}
+genesis.set_num_threads(2)
 f, args = compile.transformer(genesis)
 begun = time.perf_counter()
 f = genesis.compile(f)
@@ -348,7 +349,7 @@ def first_calls() -> list[str]:
         cold, *warm = [process(source, GENESIS_CACHE_DIR=folder) for _ in range(4)]
     kept = statistics.median(warm)
     return [
-        f"| first call of the GPT's step | {cold:.2f} s | | | 1.5 s | {'met' if cold <= 1.5 else 'not met'} |",
+        f"| first call of the GPT's step, threads: 2 | {cold:.2f} s | | | 1.5 s | {'met' if cold <= 1.5 else 'not met'} |",
         f"| the same in another process | {kept:.2f} s | | | 0.2 s | {'met' if kept <= 0.2 else 'not met'} |",
     ]
 

@@ -37,7 +37,7 @@ def test_states_of_layers_are_stacked_by_one_view():
 @pytest.mark.skipif(not loops.available(), reason="no llvmlite")
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_steps_are_run_by_as_many_threads_as_are_faster(kind, monkeypatch):
-    """By one and by two in turn to begin with; results have the same bits."""
+    """By two and by one in turn to begin with; results have the same bits."""
     seen, run = [], runtime.run
     monkeypatch.setattr(runtime, "run", lambda table, threads=None: (seen.append(threads), run(table, threads))[1])
     recurrent._tables.cache_clear()
@@ -59,4 +59,4 @@ def test_steps_are_run_by_as_many_threads_as_are_faster(kind, monkeypatch):
             assert all(map(genesis.equal, results(), expected))
     finally:
         genesis.set_num_threads(before)
-    assert seen[: 4 * pace.BLOCK] == [1] * (2 * pace.BLOCK) + [2] * (2 * pace.BLOCK)  # forward and backward
+    assert seen[: 4 * pace.BLOCK] == [2] * (2 * pace.BLOCK) + [1] * (2 * pace.BLOCK)  # forward and backward

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 Entry = tuple[int, int, int]  # what runs a table: its address, what it is called with first, and the number of threads
 
-BLOCK, UNUSED = 10, 2  # calls in one way; the first of them are not counted, for workers may be asleep
+BLOCK, UNUSED = 10, 2  # calls in one way, first by all; the first of them are not counted, for workers may be asleep
 CALLS = 500  # from one measurement to the next
 LONG, LATER = 1e-3, 20_000  # seconds from which threads are taken to pay, and for how many calls
 
@@ -37,7 +37,7 @@ class Pace:
         """Measure anew, if there are several threads."""
         self.threads, self.tried = threads, 0
         self.times: dict[bool, list[float]] = {True: [], False: []}
-        self.alone, self.left = threads > 1, 0 if threads > 1 else 1 << 60
+        self.alone, self.left = False, 0 if threads > 1 else 1 << 60
 
     def entry(self, workers: Entry) -> Entry:
         """What runs the table of the next call."""
@@ -48,7 +48,7 @@ class Pace:
         if threads != self.threads:
             self.begin(threads)
         if self.left <= 0:
-            self.alone = self.tried < BLOCK
+            self.alone = self.tried >= BLOCK
         return 1 if self.alone else threads
 
     def timed(self, enter: Callable[[int], int], at: int) -> int:
@@ -60,10 +60,11 @@ class Pace:
 
     def took(self, seconds: float) -> None:
         """So long took a call in the way that it is run now."""
-        if self.tried % BLOCK >= UNUSED:
-            self.times[self.alone].append(seconds)
+        counted = self.tried % BLOCK >= UNUSED
         self.tried += 1
-        if seconds > self.long:
+        if counted:
+            self.times[self.alone].append(seconds)
+        if counted and seconds > self.long:
             self.begin(self.threads)
             self.alone, self.left = False, LATER
         elif self.tried == 2 * BLOCK:
