@@ -280,6 +280,17 @@ def test_gradient_modes():
     assert (x * 2).requires_grad
 
 
+def test_nothing_is_recorded_inside_of_inference_mode():
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        with torch.enable_grad():
+            assert not (x * 2).requires_grad
+        with torch.set_grad_enabled(True):
+            assert not (x * 2).requires_grad
+        with torch.inference_mode(False):
+            assert (x * 2).requires_grad
+
+
 def test_inference_mode():
     x = leaf(1.0)
     with torch.inference_mode():

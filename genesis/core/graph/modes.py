@@ -169,7 +169,7 @@ class _GradMode(Mode):
                 if ESCAPES:
                     escape(type(self).__name__)
                 block = block_opened(type(self).__name__, sys._getframe(2))
-            grad_mode.set(self._value)
+            grad_mode.set(self._value and not inference.get())
         except BaseException:
             self._leave((before, block))
             raise
@@ -205,7 +205,7 @@ class no_grad(_GradMode):
 
 
 class enable_grad(no_grad):
-    """Context manager and decorator: record again inside `no_grad`.
+    """Context manager and decorator: record again inside `no_grad`, though not inside `inference_mode`.
 
     >>> import genesis
     >>> x = genesis.ones(2, requires_grad=True)
@@ -241,10 +241,10 @@ class set_grad_enabled(_GradMode):
         if self._value:
             switched_on(_OFF)
         self._block = block_opened(_OFF, sys._getframe(1)) if self._at_call and not self._value else None
-        grad_mode.set(self._value)
+        grad_mode.set(self._value and not inference.get())
 
     def _enter(self) -> tuple[bool, Block | None]:
-        grad_mode.set(self._value)
+        grad_mode.set(self._value and not inference.get())
         return self._at_call, self._block
 
     def _fresh(self) -> Mode:
