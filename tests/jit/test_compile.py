@@ -536,6 +536,28 @@ def test_gradients_of_gradients_run_the_function_itself():
         assert (g.tolist(), h.tolist()) == ([3.0, 12.0], [6.0, 12.0])
 
 
+@pytest.mark.parametrize("recording", [True, False])
+def test_gradients_of_gradients_where_the_forward_keeps_what_it_computed(recording):
+    """Also of calls around which gradients are not recorded: the function turns that on itself."""
+    w = genesis.tensor([1.0, 2.0], requires_grad=True)
+
+    def f(x):
+        y = x * w * w
+        with genesis.enable_grad():
+            return ((w**3).tanh() * y).sum()
+
+    def seen(run):
+        with genesis.set_grad_enabled(recording):
+            y = run(genesis.tensor([1.0, 0.5]))
+        (g,) = genesis.autograd.grad(y, w, create_graph=True)
+        return [t.tolist() for t in (y, g, *genesis.autograd.grad(g.sum(), w))]
+
+    fast = genesis.compile(f, fullgraph=True)
+    for _ in range(3):
+        for a, b in zip(seen(f), seen(fast), strict=True):
+            assert a == pytest.approx(b)
+
+
 def test_transforms_run_the_function_itself():
     def f(x):
         return (x**2).sum()

@@ -247,3 +247,24 @@ def test_a_step_of_gradient_descent_may_be_done_on_its_own_result():
     ):
         assert genesis.allclose(of, other, 1e-4, 1e-6)
     assert "1 graphs, 1 traces" in step.explain()
+
+
+def test_what_a_function_records_in_any_mode_around_it():
+    """The graph of a call in `inference_mode` was taken under `no_grad`, and results had no histories there."""
+    w = genesis.ones(3, requires_grad=True)
+
+    def f(x):
+        y = x * w
+        with genesis.no_grad():
+            z = y * 2
+        with genesis.enable_grad():
+            return y, z, w * 2
+
+    def seen(run):
+        results = []
+        for call in range(12):
+            with (genesis.enable_grad, genesis.no_grad, genesis.inference_mode)[call % 3]():
+                results += [(t.requires_grad, t.is_inference()) for t in run(genesis.ones(3))]
+        return results
+
+    assert seen(genesis.compile(f)) == seen(f)

@@ -17,7 +17,7 @@ from genesis.base import device as devices
 from genesis.base import dtypes
 from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.graph import switches
-from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.modes import grad_mode, inference
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
@@ -40,6 +40,9 @@ def surroundings(text: Text) -> None:
         f"grad_mode() is {grad_mode.get()} and dtypes._default is {text.name(dtypes.get_default_dtype())} "
         f"and device() is {text.name(devices.default_device())}"
     )
+    if not grad_mode.get():
+        text.scope["inference"] = inference.get
+        text.unless(f"inference() is {inference.get()}")
 
 
 # ---- the arguments

@@ -18,7 +18,7 @@ from genesis.base.narrow import restrided
 from genesis.base.pytree import tree_flatten
 from genesis.core.functions.function import Function
 from genesis.core.graph.generator import Generator
-from genesis.core.graph.modes import enable_grad, grad_mode
+from genesis.core.graph.modes import enable_grad, grad_mode, no_grad
 from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, wrap
@@ -58,7 +58,11 @@ class Flow:
         ]
         inputs = [given[x] if x.__class__ is int else x for x in self.joint.inputs]
         call = _Call(self, [values[i] for i in self.outputs], saved, numbers, positions, (args, kwargs))
-        outputs = Compiled.apply(call, *inputs)
+        if call.recording:
+            outputs = Compiled.apply(call, *inputs)
+        else:  # the function itself turned it on
+            with enable_grad():
+                outputs = Compiled.apply(call, *inputs)
         return outputs if outputs.__class__ is tuple else (outputs,)
 
     def step(self, there: tuple[bool, ...]) -> tuple[Step, list[int]]:
@@ -116,19 +120,22 @@ class Flow:
         inputs = [tensors[x] if isinstance(x, int) else x for x in self.joint.inputs]
         with enable_grad(), _streams_at(graph.binding.streams, call.positions):
             args, kwargs = call.arguments
-            leaves = tree_flatten(self.original(*args, **kwargs))[0]
+            with enable_grad() if call.recording else no_grad():
+                leaves = tree_flatten(self.original(*args, **kwargs))[0]
             wanted = [(leaves[i], g) for i, g in zip(self.joint.outputs, gs, strict=True) if g is not None]
             return grad([y for y, _ in wanted], inputs, [g for _, g in wanted], create_graph=True, allow_unused=True)
 
 
 class _Call:
-    """One call of a compiled function, for its backward; ``positions``: the seed and the block of each stream."""
+    """One call of a compiled function, for its backward; ``positions``: the seed and the block of each stream;
+    ``recording``: whether gradients were recorded around it.
+    """
 
-    __slots__ = ("arguments", "epoch", "flow", "numbers", "outputs", "positions", "saved")
+    __slots__ = ("arguments", "epoch", "flow", "numbers", "outputs", "positions", "recording", "saved")
 
     def __init__(self, flow: Flow, outputs: Any, saved: Any, numbers: Any, positions: Any, arguments: Any) -> None:
         self.flow, self.outputs, self.saved, self.numbers, self.positions = flow, outputs, saved, numbers, positions
-        self.arguments, self.epoch = arguments, 0
+        self.arguments, self.epoch, self.recording = arguments, 0, grad_mode.get()
 
 
 class Compiled(Function):
@@ -137,6 +144,7 @@ class Compiled(Function):
     @staticmethod
     def forward(ctx: Any, call: Any, *inputs: Any) -> Any:
         ctx.save_for_backward(*call.saved)
+        ctx.mark_constant(*call.saved)  # a backward that is recorded does not take them
         ctx.set_materialize_grads(False)
         ctx.call, call.epoch, call.saved = call, ctx._epoch, None
         outputs = [wrap(array) for array in call.outputs]
