@@ -15,6 +15,7 @@ import pytest
 import genesis
 from genesis import jit, nn
 from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.kernels.lowering import PROCESSORS
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.cuda.runtime.emulated_memory import Spaces
@@ -174,31 +175,38 @@ class GPT2(nn.Module):
         return self.head(self.norm(x))
 
 
-@pytest.mark.slow
-def test_the_step_of_gpt2():
-    """16 sequences of 1024 words in bfloat16: launches, bytes, memory, and the least time by a model of an H200, in which
-    attention takes no more than its bytes do.
-    """
+@pytest.fixture
+def vast():
+    """A device with the memory of an H200, on which nothing is done."""
     driver = Silent(1, 130 << 30)
     driver.spaces = Vast(1, 130 << 30)
-    with using(driver):
-        model = GPT2().to("cuda")
-        optimizer = genesis.optim.AdamW(model.parameters())
-        t = genesis.zeros(16, 1024, dtype=genesis.int64, device="cuda")
+    with using(driver), warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostWarning)
+        yield driver
 
-        def step(t, y):
-            optimizer.zero_grad()
-            with genesis.autocast("cuda", genesis.bfloat16):
-                z = model(t).flatten(0, 1)
-            loss = F.cross_entropy(z.float(), y)
-            loss.backward()
-            optimizer.step()
-            return loss
 
-        now = told(step, t, t.flatten())
+@pytest.mark.slow
+def test_the_step_of_gpt2(vast):
+    """16 sequences of 1024 words in bfloat16: launches, bytes, memory, and the least time by a model of an H200, in which
+    each processor has its share of the bandwidth, and attention takes no more than its bytes do.
+    """
+    model = GPT2().to("cuda")
+    optimizer = genesis.optim.AdamW(model.parameters())
+    t = genesis.zeros(16, 1024, dtype=genesis.int64, device="cuda")
+
+    def step(t, y):
+        optimizer.zero_grad()
+        with genesis.autocast("cuda", genesis.bfloat16):
+            z = model(t).flatten(0, 1)
+        loss = F.cross_entropy(z.float(), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    now = told(step, t, t.flatten())
     assert sum([p.numel() for p in model.parameters()]) == 124_439_808
     milliseconds = now.seconds(4.3e12, 790e12) * 1e3
-    assert (now.launches <= 558, now.moved <= 61.97e9, now.arena <= 3.65e9, milliseconds <= 25.1) == (True,) * 4, (
+    assert (now.launches <= 656, now.moved <= 62.0e9, now.arena <= 3.65e9, milliseconds <= 25.2) == (True,) * 4, (
         f"{milliseconds:.2f} ms", str(now).splitlines()[0],
     )  # fmt: skip
 
@@ -222,6 +230,18 @@ def test_16_bits_stay_so_in_memory(gpu):
     assert (entry.read, entry.written) == (4 * count, 2 * count)
 
 
+def test_convolutions_of_16_bits_stay_so(gpu):
+    """Those of gradients are asked for in 16 bits, too."""
+    step, x = half(Residual(), 8, 16, 16, 16)
+    step(x)
+    made = step_of(jit.optimized(jit.trace(step, x)).program)
+    calls = [phase.calls[0] for phase in made.phases if not phase.stages and "convolution" in phase.calls[0].op]
+    assert sorted([call.op for call in calls]) == ["convolution"] * 3 + ["convolution_weight"] * 2
+    assert {v.spec.dtype for call in calls for v in (*call.inputs, *call.outs)} == {genesis.bfloat16.np}
+    operations = 2 * (8 * 16 * 16 * 16) * (16 * 3 * 3)
+    assert made.explain().flops == len(calls) * operations
+
+
 def test_an_optimizer_moves_what_it_must(gpu):
     """Adam reads a parameter, its gradient and two averages, and writes three of these: once, whatever is clipped or scaled."""
     w = nn.Parameter(genesis.zeros(1 << 16, device="cuda"))
@@ -242,8 +262,16 @@ def test_an_optimizer_moves_what_it_must(gpu):
 def test_a_model_of_time(gpu):
     """The least time of a step: each launch takes as long as its bytes or its operations."""
     now = told(*mlp())
-    least = now.seconds(4.3e12, 790e12)
+    least = now.seconds(4.3e12, 790e12, processors=1)
     assert now.moved / 4.3e12 <= least * (1 + 1e-9) < now.moved / 4.3e12 + now.flops / 790e12
+    assert now.seconds(4.3e12, 790e12) > least  # its kernels have fewer programs than an H100 processors
+
+
+def test_programs_share_what_a_launch_moves(vast):
+    """No program moves much while other processors have none."""
+    step, x = half(Block(768, 12), 16, 1024, 768)
+    for each in told(step, x).entries:
+        assert not each.launch or each.programs >= PROCESSORS or each.read + each.written < each.programs << 18, each
 
 
 # ---- the host

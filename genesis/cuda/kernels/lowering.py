@@ -43,6 +43,7 @@ RULED = frozenset(
         "constant_pad_nd",
     }
 )  # fmt: skip
+PROCESSORS = 132  # of an H100: what has fewer programs is divided, where it can be
 MOST = 1 << 31  # elements: counts in kernels have 32 bits
 
 
@@ -193,7 +194,7 @@ class _Lowering:
         if told is not None:
             nest, operands, count = told
             return [self._step(nest, operands, count)]
-        return [self._step(nest, operands, 0) for nest, operands in assembled(group, stored)]
+        return [self._step(nest, operands, 0) for nest, operands in assembled(group, stored, PROCESSORS)]
 
     def _step(self, nest: Nest, operands: list[Var], count: int) -> Step:
         for var in operands:

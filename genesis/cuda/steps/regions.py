@@ -19,7 +19,7 @@ from genesis.base.narrow import NARROW
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.scalars import Expression
 from genesis.cuda.kernels.draws import Draw, kernel_of
-from genesis.cuda.kernels.lowering import EXACT, MOST, RULED, in_memory
+from genesis.cuda.kernels.lowering import EXACT, MOST, PROCESSORS, RULED, in_memory
 from genesis.cuda.steps.held import Held
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions as rules
@@ -299,7 +299,7 @@ class _Regions:
 
     def _stages(self, group: Group, stored: set[Var]) -> list[Stage]:
         told = flat(group, stored)
-        nests = assembled(group, stored) if told is None else [told[:2]]
+        nests = assembled(group, stored, PROCESSORS) if told is None else [told[:2]]
         count = 0 if told is None else told[2]
         return [self._stage(nest, operands, count) for nest, operands in nests if nest.body and nest.writes]
 

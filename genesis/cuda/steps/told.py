@@ -8,6 +8,8 @@ from html import escape
 from typing import Any
 
 from genesis.arrays.spec import Spec
+from genesis.cuda.kernels.draws import Draw
+from genesis.cuda.kernels.lowering import PROCESSORS
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.program import Call
@@ -15,8 +17,8 @@ from genesis.jit.program import Call
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A launch, or a call of an op: what it computes, the bytes that it reads and writes, and its multiplications and
-    additions, if it is a product.
+    """A launch, or a call of an op: what it computes, the bytes that it reads and writes, its multiplications and
+    additions, if it is a product or a convolution, and how many programs a launch has.
     """
 
     title: str
@@ -25,6 +27,12 @@ class Entry:
     written: int
     flops: int
     why: str
+    programs: int = 0
+
+    def seconds(self, bandwidth: float, rate: float, processors: int) -> float:
+        """How long it takes at least, if a processor has its share of the bandwidth and a program is one processor's."""
+        share = min(self.programs / processors, 1.0) if self.launch else 1.0
+        return max((self.read + self.written) / (bandwidth * share), self.flops / rate)
 
 
 class Told:
@@ -54,9 +62,9 @@ class Told:
     def flops(self) -> int:
         return sum([e.flops for e in self.entries])
 
-    def seconds(self, bandwidth: float, rate: float) -> float:
+    def seconds(self, bandwidth: float, rate: float, processors: int = PROCESSORS) -> float:
         """How long it takes at least: each launch as long as its bytes, or its operations, whichever are longer."""
-        return sum([max((e.read + e.written) / bandwidth, e.flops / rate) for e in self.entries])
+        return sum([e.seconds(bandwidth, rate, processors) for e in self.entries])
 
     def __str__(self) -> str:
         step = self.step
@@ -81,8 +89,14 @@ def entry_of(step: Any, phase: Any) -> Entry:
         read |= {v for i, v in enumerate(stage.operands) if i not in stage.kernel.writes}
     if not phase.stages:
         read, written = set(phase.calls[0].inputs), set(phase.calls[0].outs)
-    flops = 0 if phase.stages else sum([operations(call) for call in phase.calls])
-    return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why)
+    flops = 0 if phase.stages else sum([operations(call) for call in phase.calls if len(call.inputs) > 1])
+    programs = max([_programs(stage.kernel) for stage in phase.stages], default=0)
+    return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why, programs)
+
+
+def _programs(launch: Any) -> int:
+    kernel = launch.kernel
+    return int(kernel.grid(launch.count)[0] if isinstance(kernel, Draw) else kernel.code.grid(launch.count))
 
 
 def _bytes(values: set[Var]) -> int:
@@ -96,9 +110,12 @@ def size_of(spec: Spec) -> int:
 
 
 def operations(call: Call) -> int:
-    """Multiplications and additions of a product of matrices."""
-    if call.op not in ("matmul", "matmul_tn", "linear"):
-        return 0
-    x, out = call.args[0].spec.shape, call.outs[0].spec.shape
-    inner = math.prod(x[:-1]) if call.op == "matmul_tn" else x[-1]
-    return 2 * inner * math.prod(out)
+    """Multiplications and additions of a product of matrices or a convolution."""
+    x, y, out = *[v.spec.shape for v in call.inputs[:2]], call.outs[0].spec.shape  # type: ignore[misc]
+    if call.op in ("matmul", "matmul_tn", "linear"):
+        return 2 * (math.prod(x[:-1]) if call.op == "matmul_tn" else x[-1]) * math.prod(out)
+    if call.op == "convolution_weight":  # each place of the gradient, for each weight that made it
+        return 2 * math.prod(y) * math.prod(out[1:])
+    if call.op == "convolution":
+        return 2 * math.prod(x if call.args[6] else out) * math.prod(y[1:])
+    return 0

@@ -16,13 +16,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from genesis.arrays.spec import Spec
 from genesis.core.call.scalars import Expression
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.divided import Divided
 from genesis.jit.lowering.groups import Group
 from genesis.jit.lowering.loops import (
     CALLED,
-    CHUNK,
     Affine,
     Axis,
     Count,
@@ -44,6 +43,9 @@ CHUNKS = 128  # at most
 LANES = 16  # of a vector, about
 VECTORS = 64  # chunks of vectors are multiples of so many elements
 SERIAL = 1 << 15  # elements of one total from which chunks have totals of their own
+COLUMNS = 128  # neighbouring rows that a program of a GPU sums down at once
+PART = 1 << 14  # elements of a program that has totals of its own
+WHOLE = 1 << 16  # elements that one program goes through sooner than another kernel begins
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +59,11 @@ class _Given:
     stored: bool
 
 
-def assembled(group: Group, stored: set[Var]) -> list[tuple[Nest, list[Var]]]:
-    """The loops of a group, with their operands; ``stored`` are the values that somebody else reads."""
-    return _Assembly(group, stored).nests()
+def assembled(group: Group, stored: set[Var], processors: int = 0) -> list[tuple[Nest, list[Var]]]:
+    """The loops of a group, with their operands; ``stored`` are the values that somebody else reads. Where each row is a
+    program of its own, and there are fewer than ``processors``, columns are divided among several.
+    """
+    return _Assembly(group, stored, processors=processors).nests()
 
 
 def flat(group: Group, stored: set[Var]) -> tuple[Nest, list[Var], int] | None:
@@ -75,8 +79,8 @@ def flat(group: Group, stored: set[Var]) -> tuple[Nest, list[Var], int] | None:
 
 
 class _Assembly:
-    def __init__(self, group: Group, stored: set[Var], told: bool = False) -> None:
-        self.group, self.stored = group, stored
+    def __init__(self, group: Group, stored: set[Var], told: bool = False, processors: int = 0) -> None:
+        self.group, self.stored, self.processors = group, stored, processors
         self.operands: list[Var] = []
         self.dtypes: list[DType] = []
         self.values: dict[object, Value] = {}  # by what they are: the same is computed once
@@ -109,7 +113,8 @@ class _Assembly:
         self.order, self.split = order, split
         extents = [axes[i] for i in order]
         self.chunks, size = self._chunks(extents)
-        self.axes = [Axis(n, size if i == 0 and self.chunks > 1 else None) for i, n in enumerate(extents)]
+        first = split if self.processors else 0
+        self.axes = [Axis(n, size if i == first and self.chunks > 1 else None) for i, n in enumerate(extents)]
         if told:
             self.axes = [Axis(CALLED) for _ in extents]
 
@@ -125,6 +130,8 @@ class _Assembly:
         """How many chunks, and how many rounds of the first axis they have."""
         if not extents or math.prod(extents) == 0:
             return 1, 0
+        if self.processors:
+            return self._parts_of_columns(extents[: self.split], extents[self.split :])
         n = extents[0]
         work = math.prod(extents) * self._cost()
         wanted = min(n, CHUNKS, work // WORK)
@@ -139,6 +146,19 @@ class _Assembly:
         size = -(-n // wanted)
         size = -(-size // vectors) * vectors if of_vectors else size
         return -(-n // size), size
+
+    def _parts_of_columns(self, rows: Sequence[int], columns: Sequence[int]) -> tuple[int, int]:
+        """How many programs divide the columns of a row, or of neighbouring rows, and how many rounds of the first axis of
+        columns each has.
+        """
+        together = COLUMNS if self.down else 1
+        programs = -(-math.prod(rows) // together)
+        if self.group.rows is None or not columns or programs >= self.processors:
+            return 1, 0
+        each = math.prod(columns) * min(math.prod(rows), together)
+        wanted = 1 if each < WHOLE else min(columns[0], -(-2 * self.processors // programs), each // PART)
+        size = -(-columns[0] // max(wanted, 1))
+        return -(-columns[0] // size), size
 
     def _cost(self) -> int:
         names = [e.name for p in self.group.parts for g in p.gives for e in g.value.walk()]
@@ -239,7 +259,7 @@ class _Assembly:
             return [
                 (Nest(tuple(self.dtypes), (self._loop(self.axes, stores, vector=True),), self.chunks), self.operands)
             ]
-        if self.split == 0 and self.chunks > 1:
+        if self.chunks > 1 and (self.split == 0 or self.processors):
             return self._in_parts()
         rows, body = self.axes[: self.split], self._of_rows()
         if rows:
@@ -326,40 +346,22 @@ class _Assembly:
 
         return changed(value)
 
-    # ---- one number of many elements
+    # ---- few numbers of many elements
 
     def _in_parts(self) -> list[tuple[Nest, list[Var]]]:
-        """Chunks have totals of their own, which are joined in their order, by one chunk behind them."""
-        totals = self._all_totals()
-        parts = [Var(Spec((self.chunks,), t.dtype)) for t in totals]
-        stores = [self._store(g, g.value) for g in self.given if g.stored and not g.of_row]
-        first: list[Statement] = [self._loop(self.axes, stores, totals, vector=True)]
-        for total, part in zip(totals, parts, strict=True):
-            first.append(Store(self.operand(part, total.dtype), Affine(0, ((CHUNK, 1),)), total))
-        nests = [(Nest(tuple(self.dtypes), tuple(first), self.chunks), self.operands)]
-        count = Axis(self.chunks)
-        new: dict[Total, Total] = {}
-        before, self.operands, self.dtypes = self.operands, [], []
-        for total, part in zip(totals, parts, strict=True):
-            load = Load(self.operand(part, total.dtype), Affine(0, ((count, 1),)), total.dtype)
-            new[total] = Total(total.op, load, (count,))
-        second: list[Statement] = [self._loop((count,), (), list(new.values()))]
-        for given in self.given:
-            if given.stored and given.of_row:
-                second.append(self._store(given, self._elsewhere(given.value, new, before)))
-        return [*nests, (Nest(tuple(self.dtypes), tuple(second)), self.operands)]
-
-    def _elsewhere(self, value: Value, new: dict[Total, Total], before: list[Var]) -> Value:
-        """The same value in another kernel, whose operands have other numbers."""
-        if isinstance(value, Total):
-            return new[value]
-        if isinstance(value, Load):
-            index = None if value.index is None else self._elsewhere(value.index, new, before)
-            return Load(self.operand(before[value.operand], value.dtype), value.at, value.dtype, index, value.step)
-        if isinstance(value, Count):
-            return value
-        args = tuple([self._elsewhere(a, new, before) if isinstance(a, Value) else a for a in value.args])
-        return Expression(value.name, args, value.dtype)
+        """Chunks of columns have totals of their own. As chunks wait for each other only between kernels, each loop over
+        columns is a kernel; what the chunks of those before it have totalled is joined first, in their order.
+        """
+        totals, elements = self._all_totals(), [g for g in self.given if g.stored and not g.of_row]
+        last = max([self.depth(t) - 1 for t in totals] + [self.depth(g.value) for g in elements], default=-1)
+        operands = list(zip(self.operands, self.dtypes, strict=True))
+        divided = Divided(self.axes, self.split, self.chunks, self.down, operands, bool(self.processors))
+        nests = []
+        for level in range(last + 1):
+            now = [(g.var, g.at, g.value) for g in elements if self.depth(g.value) == level]
+            nests.append(divided.chunks(now, [t for t in totals if self.depth(t) == level + 1]))
+        rows = [(g.var, g.at, g.value) for g in self.given if g.stored and g.of_row]
+        return [*nests, divided.rows(rows)] if rows else nests
 
 
 _ONE = Axis(1)

@@ -6,6 +6,9 @@ What one program of the grid does follows from the outermost loop:
     For(rows)                one row; a loop of vectors in it is a block, or a loop over blocks where it is long
     no loop over rows        all of it, or a chunk
 
+Where columns are divided among chunks, that is so of each chunk. Few rows of which each lane goes down many columns have
+several lanes each, which go down columns of their own.
+
 Blocks have as many lanes as a power of two; lanes beyond the end are masked. A total is joined lane by lane, then over the
 lanes. Sums of float32 numbers are in float32, unless an operand has 64 bits: there they are in float64, as on the CPU.
 
@@ -47,6 +50,8 @@ from genesis.jit.lowering.triton_functions import needed
 
 NAME = "kernel"
 LANES = 1024  # of a block of rounds
+WIDTH = 128  # rows of a block, where rows are few and columns many
+FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 ROW = 1 << 14  # elements of a row that is held in registers
 F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
@@ -127,26 +132,38 @@ class _Writer:
         )
 
     most = LANES
+    together = 1  # lanes that share a row
+    rows: tuple[Axis, ...] = ()
+    program = "pid"
 
     def _programs(self) -> int:
         body = self.nest.body
         first = body[0]
-        if len(body) == 1 and isinstance(first, For) and not first.totals and first.vector:
-            return self._in_lanes(first)
-        if len(body) == 1 and isinstance(first, For) and not first.totals and not first.vector:
-            self._count(first.axes, "pid")
+        if len(body) == 1 and isinstance(first, For) and not first.totals:
+            program, chunks = "pid", 1
+            if any([isinstance(each, For) and each.axes[0].chunk is not None for each in first.body]):
+                chunks = self.nest.chunks
+                self.counts[CHUNK], program = self.name(f"pid % {chunks}"), self.name(f"pid // {chunks}")
+            if first.vector:
+                return chunks * self._in_lanes(first, program)
+            self._count(first.axes, program)
             self.block(first.body)
-            return max(math.prod([a.extent for a in first.axes]), 1)
+            return chunks * max(math.prod([a.extent for a in first.axes]), 1)
         self.counts[CHUNK] = "pid"
         self.block(body)
         return self.nest.chunks
 
-    def _in_lanes(self, loop: For) -> int:
+    def _in_lanes(self, loop: For, program: str) -> int:
         """A block of the rounds of a loop."""
         count = math.prod([a.extent for a in loop.axes])
         told = loop.axes[0].extent == CALLED
         self.most = LANES if told else min(LANES, max(_power(count), 32))
-        with self._block(list(loop.axes), "pid", "n" if told else str(count), self.most):
+        columns = max([_rounds(each) for each in loop.body if isinstance(each, For)], default=0)
+        if columns >= MANY and count < FEW * LANES:
+            self.most = min(WIDTH, self.most)
+            self.together = LANES // self.most
+        self.rows, self.program = loop.axes, program
+        with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
             self.block(loop.body)
         return max(-(-count // self.most), 1)
 
@@ -319,8 +336,12 @@ class _Writer:
 
     def _of_each_lane(self, loop: For) -> None:
         """Every lane goes through the rounds, one after the other."""
+        if self.together > 1 and _rounds(loop) >= MANY:
+            self._of_lanes_together(loop)
+            return
         totals = {total: self.name(self._start(total)) for total in loop.totals}
-        self.write(f"for r in range({math.prod([a.extent for a in loop.axes])}):")
+        start, stop = self._range(loop)
+        self.write(f"for r in range({stop}):" if start == "0" else f"for r in range({start}, {stop}):")
         with self._inside():
             self._count(loop.axes, "r")
             self.block(loop.body)
@@ -329,6 +350,46 @@ class _Writer:
                 self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
         for total, so_far in totals.items():
             self.scopes[-1][total] = so_far
+
+    def _range(self, loop: For) -> tuple[str, str]:
+        """The first round of a loop, or of this chunk of it, and the one behind the last."""
+        extent, first = math.prod([a.extent for a in loop.axes]), loop.axes[0]
+        if first.chunk is None:
+            return "0", str(extent)
+        size = extent // first.extent * first.chunk
+        start = self.name(f"{self.counts[CHUNK]} * {size}")
+        return start, self.name(f"tl.minimum({start} + {size}, {extent})")
+
+    def _of_lanes_together(self, loop: For) -> None:
+        """Lanes that share a row take turns; their totals are joined behind the loop."""
+        wide, lanes, before = self.lanes, self.lanes * self.together, (self.mask, self.axes, self.lanes, self.counts)
+        joined = {k: v for scope in self.scopes for k, v in scope.items() if isinstance(k, Total)}
+        spread = {k: f"tl.reshape(tl.broadcast_to({v}[None, :], [{self.together}, {wide}]), [{lanes}])" for k, v in joined.items()}  # fmt: skip
+        start, stop = self._range(loop)
+        scopes, self.scopes, self.counts = (
+            self.scopes,
+            [{k: self.name(text) for k, text in spread.items()}],
+            dict(self.counts),
+        )
+        count = math.prod([a.extent for a in self.rows])
+        at = self.name(f"tl.arange(0, {lanes})")
+        row, turn = self.name(f"{self.program} * {wide} + {at} % {wide}"), self.name(f"{at} // {wide}")
+        mask = self.name(f"{row} < {count}") if count % wide else ""
+        self._count(self.rows, row)
+        self.lanes, self.axes = lanes, [*self.rows, *loop.axes]
+        totals = {total: self.name(self._start(total)) for total in loop.totals}
+        self.write(f"for r in range({start}, {stop}, {self.together}):")
+        with self._inside():
+            now = self.name(f"r + {turn}")
+            self.mask = self.name(f"({now} < {stop})" + (f" & {mask}" if mask else ""))
+            self._count(loop.axes, now)
+            self.block(loop.body)
+            for total, so_far in totals.items():
+                value = self._masked(total, self._term(total))
+                self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
+        self.scopes, (self.mask, self.axes, self.lanes, self.counts) = scopes, before
+        for total, so_far in totals.items():
+            self.scopes[-1][total] = self._joined(total, self.name(f"tl.reshape({so_far}, [{self.together}, {wide}])"))
 
     def _start(self, total: Total) -> str:
         return f"tl.zeros([{self.lanes}], tl.{type_of(self.dtype(total.dtype))}) + {self._neutral(total)}"
@@ -354,8 +415,7 @@ class _Writer:
         start = count = None
         extent = math.prod([a.extent for a in axes])
         if first.chunk is not None:
-            start = self.name(f"pid * {first.chunk * inner}")
-            count = self.name(f"tl.minimum({start} + {first.chunk * inner}, {extent})")
+            start, count = self._range(loop)
             extent = first.chunk * inner
         lanes = min(max(_power(extent), 32), ROW if start is None else 4096)
         self.most = max(lanes, 256) if self.most == LANES else max(self.most, lanes)
@@ -427,6 +487,12 @@ _HEAD = [
     "    return x * y",
     "",
 ]
+
+
+def _rounds(loop: For) -> int:
+    """How many there are, of a chunk if it is divided."""
+    first = loop.axes[0]
+    return math.prod([a.extent for a in loop.axes[1:]]) * (first.extent if first.chunk is None else first.chunk)
 
 
 def _power(n: int) -> int:
