@@ -3,19 +3,21 @@
     x' = convert(x)   y' = convert(y)   c' = matmul(x', y')   c = convert(c')        is        c = matmul(x, y)
 
 Sums are in float32 either way, so the numbers are the same; a GPU multiplies 16 bits by instructions for that, ten times as
-many in a second as of float32, and of half the bytes. And what is widened for loops is no float32 memory that others
+many in a second as of float32, and of half the bytes. So it is for convolutions and their gradients. And what is widened for loops is no float32 memory that others
 wrote: loops read 16 bits as well (`genesis.cuda.steps.regions`).
 """
 
 from __future__ import annotations
 
 from genesis.core.call.halves import F32, HALVES
+from genesis.cuda.kernels import convolution, products
 from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
-from genesis.cuda.kernels.products import OPS
 from genesis.cuda.steps.regions import MOVED, in_loops
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.halves import VIEWS, used, viewed
 from genesis.jit.program import Call, Program
+
+OPS = {*products.OPS, *convolution.KERNELS}
 
 
 def narrowed(program: Program) -> Program:
