@@ -787,7 +787,7 @@ def test_random_recipes_of_training():
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
 
 
-@pytest.mark.parametrize("seed", [1052, 1127, 1187])
+@pytest.mark.parametrize("seed", [1052, 1127, 1187, 3002765])
 def test_random_recipes_of_training_that_were_wrong_once(seed):
     counts, wrong = fuzz_compile.check(1, seed, write=fuzz_recipes.written)
     assert not wrong, (wrong, counts)

@@ -353,10 +353,18 @@ class Watch:
             value = stores[-1][2] if stores else None
         return value
 
-    def _leads_to_tensor(self, frame: FrameType, through: Chain) -> bool:
-        """Whether a variable is a tensor, whose methods give tensors on the way."""
-        x = frame.f_locals.get(through[0], frame.f_globals.get(through[0]))
-        return isinstance(x, Tensor) and all([hasattr(Tensor, n) and n not in _NO_TENSORS for n in through[1:]])
+    def _leads_to_tensor(self, frame: FrameType, through: tuple[str | None, ...]) -> bool:
+        """Whether a variable, or an attribute of it, is a tensor, whose methods and items give tensors on the way."""
+        first, *names = through
+        x = frame.f_locals.get(first, frame.f_globals.get(first))
+        while names and not isinstance(x, Tensor):
+            stores = list(stores_in(x, names.pop(0))) if names[0] is not None else [(None, None, None)]
+            x = stores[-1][2] if stores else None
+            if x is None:
+                return False
+        return isinstance(x, Tensor) and all(
+            [n is None or (hasattr(Tensor, n) and n not in _NO_TENSORS) for n in names]
+        )
 
     def _may_write(self, x: Any, name: str) -> bool:
         if isinstance(x, Tensor):

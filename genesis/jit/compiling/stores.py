@@ -19,7 +19,9 @@ class Store(NamedTuple):
     name: str
     line: int
     sure: bool = True  # whether the variable still holds it when the code has run
-    through: Chain | None = None  # where nobody knows: a variable, and the attributes, calls and items that lead on
+    through: tuple[str | None, ...] | None = (
+        None  # where nobody knows: a variable, attributes, and None for calls and items
+    )
 
 
 class _Step(NamedTuple):
@@ -94,7 +96,7 @@ def _store(steps: tuple[_Step, ...], at: int, above: int, name: str = "") -> Sto
     target = _chain(value)
     through = _through(value) if target is None else None
     known = target or through
-    return Store(target, name, steps[at].line, known is None or _still_holds(steps, at, known[0]), through)
+    return Store(target, name, steps[at].line, known is None or _still_holds(steps, at, str(known[0])), through)
 
 
 def _still_holds(steps: tuple[_Step, ...], at: int, variable: str) -> bool:
@@ -160,19 +162,18 @@ def _written_to(steps: tuple[_Step, ...], at: int, above: int) -> tuple[_Step, .
     return steps[begin:end] if 0 <= begin < end else ()
 
 
-def _through(steps: tuple[_Step, ...]) -> Chain | None:
+def _through(steps: tuple[_Step, ...]) -> tuple[str | None, ...] | None:
     """The variable with which an expression begins and the attributes on the way, where methods of it and its items lead to
     the value: ``a.view(-1)[0]``, not ``[a, b][0]``.
     """
     if not steps or steps[0].name not in _LOADS:
         return None
-    height, names = 0, [str(steps[0].value)]
+    height, names = 0, list[str | None]()
     for step in steps:
         height += step.effect
         if step.name.startswith("BUILD_") and height < 2:
             return None
-        if step.name in ("LOAD_ATTR", "LOAD_METHOD"):
-            names.append(str(step.value))
+        names.append(str(step.value) if step is steps[0] or step.name in ("LOAD_ATTR", "LOAD_METHOD") else None)
     return tuple(names)
 
 
