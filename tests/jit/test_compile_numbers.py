@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
+from genesis.testing import fuzz_compile
 
 KINDS = [
     name
@@ -248,3 +251,62 @@ def test_learning_rates_of_other_kinds_are_those_of_eager_steps():
             values.append(weight.detach().tolist())
         results.append(values)
     np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "optimizer.param_groups[-1]['lr'] *= 0.9",
+        "optimizer.param_groups[last]['lr'] *= 0.9",
+        "optimizer.param_groups[len(optimizer.param_groups) - 1]['lr'] *= 0.9",
+        "optimizers[0].param_groups[1]['lr'] = 0.5 * optimizers[-1].param_groups[0]['lr']",
+        "optimizer.param_groups[-1].update(lr=optimizer.param_groups[-1]['lr'] * 0.9)",
+        "[g.update(lr=g['lr'] * 0.9) for g in optimizer.param_groups]",
+        "for g, f in zip(optimizer.param_groups, (0.5, 0.9)): g['lr'] = g['lr'] * f",
+        "for i, _ in enumerate(optimizer.param_groups): optimizer.param_groups[i]['lr'] *= 0.9 + 0.01 * i",
+    ],
+)
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_rates_that_the_step_changes_before_it_takes_them(line, kind):
+    """Found by fuzz_recipes, seed 3002598: Python did not know which numbers change, and changed them behind the step."""
+
+    def seen(compiled):
+        w, v = genesis.ones(3, requires_grad=True), genesis.ones(3, requires_grad=True)
+        optimizer = getattr(genesis.optim, kind)([{"params": [w]}, {"params": [v], "lr": 0.2}], lr=0.1)
+        scope = {"optimizer": optimizer, "optimizers": [optimizer], "last": -1, "w": w, "v": v}
+        lines = [line, "optimizer.zero_grad()", "((w * x).sum() + (v * x).sum()).backward()", "optimizer.step()"]
+        source, name = "def step(x):\n    " + "\n    ".join(lines), f"<{kind}, {line}>"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
+        exec(compile(source, name, "exec"), scope)
+        run, results = genesis.compile(scope["step"]) if compiled else scope["step"], []
+        for call in range(6):
+            run(genesis.ones(3) * call)
+            results += [w.tolist(), v.tolist(), [g["lr"] for g in optimizer.param_groups]]
+        return results
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)
+
+
+def test_steps_are_counted_once_where_python_does_something_between():
+    """Found by fuzz_recipes, seed 3002807: both steps were taken for the second one, as numbers were asked for again."""
+
+    def seen(compiled):
+        w, box = genesis.arange(3.0).requires_grad_(), SimpleNamespace(last=None)
+        optimizer = genesis.optim.Adam([w], lr=0.1)
+
+        def step(x):
+            box.last = w.detach()
+            optimizer.zero_grad()
+            (w * x).square().sum().backward()
+            optimizer.step()
+            optimizer.step()
+
+        run, results = genesis.compile(step) if compiled else step, []
+        for call in range(6):
+            run(genesis.ones(3) * call)
+            results += [w.tolist(), box.last.tolist(), optimizer.state[w]["step"]]
+        return results
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)

@@ -141,7 +141,7 @@ def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[s
     more = ""
     if isinstance(step, Segments):
         done = "done" if decided.calls else "None"
-        more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, False))}"
+        more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, again=True))}"
     yield f"    values = {text.name(step.run)}({given}, numbers, ({starts}){more})"
     undo += [f"{s}._position(s{i})" for i, s in enumerate(streams)]
     if isinstance(step, Segments):

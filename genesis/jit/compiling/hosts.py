@@ -24,6 +24,7 @@ from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import PLAIN, HostNumber
 from genesis.jit.compiling.leaves import (
+    UNKNOWN,
     Argument,
     Asked,
     Container,
@@ -38,7 +39,7 @@ from genesis.jit.compiling.leaves import (
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stores import caught, sets_gradients
 from genesis.jit.compiling.values import HostValue, Number
-from genesis.jit.compiling.words import UNKNOWN, Reading
+from genesis.jit.compiling.words import Reading
 from genesis.jit.compiling.young import is_young
 from genesis.jit.traced import Cell, Traced
 
@@ -66,6 +67,7 @@ class Hosts:
                 message("compile", f"a .grad is set at {title}, what is added to it behind that would be lost")
             )
         cells = dict(zip(code.co_freevars, statement.__closure__ or (), strict=True))
+        own = tuple([name for name in own if name in cells])  # others are of comprehensions in it
         told = list[int]()
         leaves = {name: self._leaf(contents(cells[name]), told, title) for name in own if is_set(cells[name])}
         others = {name: cell for name, cell in cells.items() if name not in own}
@@ -263,7 +265,11 @@ class Hosts:
     def _numbers(self, index: int, call: HostCall) -> tuple[bool, bool]:
         """Whether numbers that a statement changes are asked for before it, and behind it."""
         changed = {id(held) for held, _ in call.changes}
-        asked_behind = [self.tracer.asked_behind[var] for var, ask in self.tracer.numbers if changed & _looked_up(ask)]
+        asked_behind = [
+            self.tracer.asked_behind[var]
+            for var, ask in self.tracer.numbers
+            if changed & _looked_up(ask) or any([key in _keys(ask) for key in call.unknown])
+        ]
         return any([b <= index for b in asked_behind]), any([b > index for b in asked_behind])
 
 
@@ -301,3 +307,15 @@ def _looked_up(ask: Any) -> set[int]:
         parts = [contents(cell) for cell in getattr(ask, "__closure__", None) or ()]
         return {id(x) for x in parts}.union(*[_looked_up(x) for x in parts if isinstance(x, FunctionType)])
     return set().union(*[_looked_up(x) for x in parts if callable(x)])
+
+
+def _keys(ask: Any) -> set[Any]:
+    """By what a question looks items up; `UNKNOWN` stands for any."""
+    if isinstance(ask, dict):
+        return {*ask, UNKNOWN}
+    keys, parts = getattr(ask, "keys", None), getattr(ask, "parts", None)
+    if keys is not None:
+        return {*keys, UNKNOWN}
+    if parts is None:
+        parts = [contents(cell) for cell in getattr(ask, "__closure__", None) or ()]
+    return set().union(*[_keys(x) for x in parts if callable(x) or isinstance(x, dict)])

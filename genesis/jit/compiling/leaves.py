@@ -15,6 +15,7 @@ class NotKept(GraphError):
     """A statement that Python cannot do at each call."""
 
 
+UNKNOWN: Any = object()  # nobody knows
 Now = Callable[[Any], Any]  # what a leaf is in this call
 
 
@@ -111,6 +112,7 @@ class HostCall:
         told: which of what was computed it reads
         early: whether it comes before the step writes to tensors
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
+        unknown: by what it looks up an item that it writes to in a container that nobody knows; `UNKNOWN` for any
         blind: whether it can look at no tensors but those that it is given
         raises: whether it is there to stop the function
         may_raise: whether an error may come of what it calls, looks up or divides
@@ -122,7 +124,7 @@ class HostCall:
         self.told: list[int] = []
         self.changes: list[tuple[Any, Any]] = []
         self.blind, self.raises, self.early, self.feeds = True, False, False, False
-        self.may_raise = False
+        self.may_raise, self.unknown = False, list[Any]()
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done

@@ -51,13 +51,15 @@ def reads(text: Text, graph: Graph) -> list[str]:
     return [f"c{i} = {text.name(h)}[{text.name(key)}]" for i, (h, key) in enumerate(graph.binding.counts)]
 
 
-def in_order(graph: Graph, advancing: bool = True) -> Callable[[], tuple[float, ...]]:
-    """Counts and numbers in the order of the trace; ``advancing``: the counts go up."""
-    counts = graph.binding.counts if advancing else ()
+def in_order(graph: Graph, again: bool = False) -> Callable[[], tuple[float, ...]]:
+    """Counts go up and numbers are asked for, in the order of the trace; ``again``: as they have been in this call."""
+    counts = graph.binding.counts
     numbers = [(n, after) for n, (_, after) in zip(graph.binding.numbers, graph.program.numbers, strict=True)]
 
     def ask() -> tuple[float, ...]:
         answers, done = [], 0
+        for holder, key in counts if again else ():
+            holder[key] -= 1
         for number, after in numbers:
             for holder, key in counts[done:after]:
                 holder[key] += 1

@@ -17,6 +17,7 @@ from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber
 from genesis.jit.compiling.leaves import (
+    UNKNOWN,
     HostCall,
     NotKept,
     is_set,
@@ -32,7 +33,7 @@ _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
 _EXITS = ("exit", "quit")
 _DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes
-_COMPUTED, UNKNOWN = object(), object()  # what an expression gives: something of the trace, or nobody knows
+_COMPUTED = object()  # what an expression gives: something of the trace
 
 
 class Reading:
@@ -133,14 +134,22 @@ class Reading:
             return _attribute(self._value(node.value), node.attr)
         if isinstance(node, ast.Call):
             return _COMPUTED if self._value(node.func) is _COMPUTED else UNKNOWN
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            held = self._value(node.value)
-            if isinstance(held, dict | list | tuple):
+        if isinstance(node, ast.Subscript):
+            held, key = self._value(node.value), self._key(node.slice)
+            if isinstance(held, dict | list | tuple) and key is not UNKNOWN:
                 try:
-                    return _seen(held[node.slice.value])  # type: ignore[call-overload]
+                    return _seen(held[key])
                 except (KeyError, IndexError, TypeError):
                     return UNKNOWN
         return UNKNOWN
+
+    def _key(self, node: ast.expr) -> Any:
+        """What an item is looked up by: a number or text."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            key = self._key(node.operand)
+            return -key if type(key) is int else UNKNOWN
+        key = self._value(node)
+        return key if type(key) in (int, str) else UNKNOWN
 
     def _stored(self, node: ast.Attribute | ast.Subscript | ast.Name) -> None:
         if isinstance(node, ast.Name):
@@ -152,6 +161,8 @@ class Reading:
         held = self._value(node.value)
         if isinstance(node, ast.Subscript):
             self._refuse_write(node.value)
+            if held is UNKNOWN:
+                self.call.unknown.append(self._key(node.slice))
             self._changed(held, node.value)
         elif isinstance(getattr(held, "__dict__", None), dict) and not isinstance(held, Tensor):
             if LIBRARY[_file_of(type(held))]:
@@ -163,15 +174,20 @@ class Reading:
             self.call.blind = False
 
     def _refuse_write(self, target: ast.expr) -> None:
-        """Refuse a write to a tensor of the trace, which would come behind what is computed of it."""
+        """Refuse a write to a tensor of the trace, or through a view of one from outside: it would come behind what is
+        computed of it.
+        """
         above = {id(child): node for node in ast.walk(target) for child in ast.iter_child_nodes(node)}
-        for node in [n for n in ast.walk(target) if isinstance(n, ast.Name)]:
-            x = contents(self.cells[node.id]) if node.id in self.cells and is_set(self.cells[node.id]) else None
-            inside = x if node is not target or isinstance(x, Tensor) else None
-            if self._holds_own(inside) and not self._ends(node, above, _NUMBERS):
-                raise NotKept(
-                    message("compile", f"{node.id} is written to at {self.call.title}, by what Python computes")
-                )
+        for node in [n for n in ast.walk(target) if isinstance(n, ast.Name | ast.Attribute)]:
+            own = isinstance(node, ast.Name) and node.id in self.cells and is_set(self.cells[node.id])
+            x = contents(self.cells[node.id]) if own else self._value(node)  # type: ignore[union-attr]
+            if node is target:  # one from outside changes, see `_changed`
+                written = isinstance(x, Tensor) and self._holds_own(x)
+            else:
+                written = isinstance(x, Tensor) or self._holds_own(x)
+            if written and not self._ends(node, above, _NUMBERS):
+                text = f"{ast.unparse(node)} is written to at {self.call.title}, by what Python computes"
+                raise NotKept(message("compile", text))
 
     def _holds_own(self, x: Any) -> bool:
         """Whether something is a tensor of the trace, or a container with one."""
