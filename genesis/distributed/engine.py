@@ -60,6 +60,12 @@ class Engine(ABC):
     def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
         """``x`` has a block for each rank; ``out`` becomes the combination of the blocks for this one."""
 
+    @abstractmethod
+    def sum_in_tree(self, x: Host) -> Request:
+        """``x`` becomes the sum of everybody's ``x``, in the order of `genesis.kernels.cpu.trees.tree_sum`; there are a power
+        of two of ranks, and as many elements for each.
+        """
+
     # ---- moved
 
     @abstractmethod
@@ -165,6 +171,9 @@ class Alone(Engine):
 
     def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
         return _copy(out, x)
+
+    def sum_in_tree(self, x: Host) -> Request:
+        return DONE
 
     def broadcast(self, x: Host, root: int) -> Request:
         return DONE

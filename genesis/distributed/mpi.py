@@ -3,8 +3,8 @@
 Every transfer is one that MPI starts and `Calls` waits for. MPI's own waiting looks for news as fast as it can and keeps
 the processor; where ranks share processors with anything else, the rank that is waited for does not get it.
 
-A group has two communicators: one for payloads, one for what ranks say of themselves, so that neither is taken for the
-other when something goes wrong.
+A group has two communicators: one for payloads, one for what ranks say of themselves and for messages that a program knows
+nothing of, so that neither is taken for the other when something goes wrong.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import DistributedError, message
-from genesis.distributed import arrivals, installed
+from genesis.distributed import arrivals, halving, installed
 from genesis.distributed.engine import Agreement, Engine, Host, Request
 
-_TELL, _BEAT = 1, 2  # tags of reports and of heartbeats
+_TELL, _BEAT, _SUM = 1, 2, 1024  # tags of reports and of heartbeats, and the first one of sums
+_SUMS = 1024  # that are on their way at once, at most
 _PIECE = 1 << 21  # bytes of a rank's share of a piece that is combined
 _AT_ONCE = 2  # pieces that are on their way, where nothing else is to begin meanwhile
 _LONGEST = 2000  # bytes of a report
@@ -53,6 +54,8 @@ class MPI(Engine):
         self._comm.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
         self.threads = mpi.Query_thread() == mpi.THREAD_MULTIPLE
+        self._sums: list[halving.Halving] = []  # that are on their way
+        self._begun = 0  # sums, in all
         self._beat: Any = mpi.REQUEST_NULL
         self._told, self._heard = np.zeros(2, np.int64), np.zeros(2, np.int64)
         self._when: float | None = None  # of the last heartbeat
@@ -78,6 +81,18 @@ class MPI(Engine):
 
     def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
         return _Holding(self._comm.Ireduce_scatter_block(x, out, self._ops[op]), x)
+
+    def sum_in_tree(self, x: Host) -> Request:
+        self._begun += 1
+        tag = _SUM + self._begun % _SUMS
+
+        def send(x: Host, to: int) -> Request:
+            return self._side.Isend(_bytes(x), to, tag)  # type: ignore[no-any-return]
+
+        def receive(x: Host, source: int) -> Request:
+            return self._side.Irecv(_bytes(x), source, tag)  # type: ignore[no-any-return]
+
+        return halving.Halving(x, self.rank, self.size, send, receive, self._sums)
 
     # ---- moved, as bytes
 

@@ -1,7 +1,7 @@
 """Collectives as ops: arrays in, new arrays out.
 
 A group is called by its key, a string that can stand in a graph. Those in pairs are each other's transpose, and so each other's gradient: `broadcast_from` and `reduce_to`, `gather_to` and
-`scatter_from`, `all_gather_stacked` and `reduce_scatter_stacked`; `all_reduce` and `exchange` are their own.
+`scatter_from`, `all_gather_stacked` and `reduce_scatter_stacked`; `all_reduce`, `sum_in_tree` and `exchange` are their own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from genesis.distributed.collectives import run
 from genesis.distributed.engine import Alone
 from genesis.distributed.groups import ProcessGroup, default_pg_timeout, group_keyed
 from genesis.distributed.wire import wire
+from genesis.kernels.cpu import memory
 
 Array = np.ndarray[Any, Any]
 _alone = ProcessGroup(Alone(), (0,), default_pg_timeout, "alone")
@@ -83,6 +84,16 @@ def _checked(name: str) -> Callable[..., Spec]:
 def all_reduce(input: Array, op: str, group: str | None) -> Array:
     """The combination of the arrays of all ranks."""
     return _combined("all_reduce", input, op, group, lambda engine, out, x, by: engine.all_reduce(x, by, True))
+
+
+@_collective(lambda g, group: sum_in_tree(g, group), lambda input, group: _like(input, input.shape), as_it_is)
+def sum_in_tree(input: Array, group: str | None) -> Array:
+    """The sum of the arrays of all ranks, of which there are a power of two, in the order of the tree."""
+    members, shape = group_keyed("sum_in_tree", group), input.shape
+    parts = memory.empty((members.engine.size, -(-input.size // members.engine.size)), input.dtype).reshape(-1)
+    parts[: input.size], parts[input.size :] = input.reshape(-1), 0
+    run("sum_in_tree", members, (shape, input.dtype), lambda: members.engine.sum_in_tree(parts), None, False)
+    return parts[: input.size].reshape(shape)
 
 
 @_collective(
@@ -211,6 +222,7 @@ def exchange(input: Array, sent: tuple[int, ...], received: tuple[int, ...], gro
 
 
 samples(all_reduce, lambda t: [case(t(3, 2), "sum", ALONE), case(t(), "mean", ALONE), case(t(0, 2), "sum", ALONE)])
+samples(sum_in_tree, lambda t: [case(t(3, 2), ALONE), case(t(), ALONE), case(t(0, 2), ALONE)])
 samples(broadcast_from, lambda t: [case(t(3, 2), 0, ALONE), case(t(), 0, ALONE)])
 samples(reduce_to, lambda t: [case(t(3, 2), 0, "sum", ALONE), case(t(), 0, "mean", ALONE)])
 samples(all_gather_stacked, lambda t: [case(t(3, 2), ALONE), case(t(), ALONE)])

@@ -24,7 +24,7 @@ from genesis.base.late import Late
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.nn.parallel.shards import TreeSum, sum_in_graph
+from genesis.nn.parallel.shards import sum_in_graph, sum_of_ranks
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
 _watching = Late("genesis.distributed.watching")
@@ -133,7 +133,7 @@ class Buckets:
     ) -> None:
         self.names, self.parameters = [name for name, _ in named], [p for _, p in named]
         self.group, self.cap, self.unused = group, cap, unused
-        self.in_tree = in_tree and group.size() > 2  # a sum of two has one order
+        self.in_tree = in_tree
         self.hook: Callable[[Any], Any] | None = None  # of the program, which combines the gradients of a bucket
         self.expected = False  # whether the next backward combines gradients
         self.ranks = group.size()  # that have gradients: the mean is over them
@@ -225,7 +225,7 @@ class Buckets:
 
     def _sum(self, memory: Any) -> Any:
         if self.in_tree:
-            return TreeSum(memory, self.group)
+            return sum_of_ranks(memory, self.group)
         return _processes.all_reduce(wrap(memory), group=self.group, async_op=True)
 
     def finish(self) -> None:

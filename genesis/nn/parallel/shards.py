@@ -9,6 +9,7 @@ node of the tree.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from genesis.autograd.func.stateless import functional_call
@@ -16,14 +17,12 @@ from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.base.late import Late
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.graph.generator import default_generator
-from genesis.core.graph.tensor import Tensor, wrap
-from genesis.kernels.cpu import memory as room
-from genesis.kernels.cpu.trees import sum_of_arrays, tree_sum
+from genesis.core.graph.tensor import Tensor
 from genesis.nn.container import Sequential
 from genesis.nn.parallel.shard_rows import Rows, joined, rows_of, takes_all
 from genesis.nn.parallel.shard_tensors import ShardTensors, SharedLinear, has_hooks
 
-_processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
+_calls, _collectives = Late("genesis.distributed.collectives"), Late("genesis.distributed.nn.ops")
 _NAME = "DistributedDataParallel"
 _ROOM = 1 << 48  # blocks of random numbers between the streams of two shards
 
@@ -111,28 +110,12 @@ class _Forward:
 # ---- sums over ranks
 
 
-class TreeSum:
-    """The sum of all ranks' memory, in place: each rank adds one part of it in the order of the tree.
-
-    Two ranks do not need it: a sum of two has one order. The memory has as many elements for each rank.
-    """
-
-    def __init__(self, memory: Any, group: Any) -> None:
-        self.memory, self.group = memory.reshape(group.size(), -1), group
-        self.came = room.empty(self.memory.shape, memory.dtype)
-        self.work = _processes.all_to_all_single(wrap(self.came), wrap(self.memory), group=group, async_op=True)
-
-    def is_completed(self) -> bool:
-        """Brings it forward."""
-        return bool(self.work.is_completed())
-
-    def wait(self) -> None:
-        """Until the sum is there."""
-        self.work.wait()
-        _processes.all_gather_into_tensor(wrap(self.memory), wrap(sum_of_arrays(list(self.came))), self.group)
+def sum_of_ranks(memory: Any, group: Any) -> Any:
+    """Begin to add all ranks' memory in the order of the tree, in place; it has as many elements for each rank."""
+    start = partial(group.engine.sum_in_tree, memory)
+    return _calls.run("sum_in_tree", group, (memory.shape, memory.dtype), start, None, True)
 
 
 def sum_in_graph(g: Tensor, size: int, key: str | None) -> Tensor:
-    """The mean over ranks as nodes of a trace, added in the order of the tree."""
-    every = _collectives.all_gather_stacked(g, key)
-    return tree_sum([every[i] for i in range(size)]) * (1 / size)  # type: ignore[no-any-return]
+    """The mean over ranks as a node of a trace, added in the order of the tree."""
+    return _collectives.sum_in_tree(g, key) * (1 / size)  # type: ignore[no-any-return]

@@ -11,6 +11,9 @@ from together import rank, refused, size
 import genesis
 import genesis.distributed as dist
 from genesis.distributed import ReduceOp
+from genesis.distributed.nn.ops import sum_in_tree
+from genesis.kernels.cpu.trees import tree_sum
+from genesis.nn.parallel.shards import sum_of_ranks
 
 FLOATS = [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16]
 INTEGERS = [genesis.int8, genesis.uint8, genesis.int16, genesis.int32, genesis.int64, genesis.uint16, genesis.uint32]
@@ -209,6 +212,25 @@ def of_nothing():
         equal(out, np.repeat(np.arange(float(size)), np.arange(size)))
 
 
+def sums_in_tree():
+    """In the order of the tree, to the last bit; many at once, which are waited for in any order."""
+    if size & (size - 1):
+        return  # no power of two
+    counts, world = (0, 1, 5, 999 * size, 300_000 * size), dist.GroupMember.WORLD
+    pending = []
+    for dtype in (np.float32, np.float64, genesis.bfloat16.np):
+        for count in counts:
+            parts = [np.random.default_rng([who, count]).standard_normal(count).astype(dtype) for who in range(size)]
+            out = sum_in_tree(genesis.from_numpy(parts[rank]), None).numpy()
+            assert out.dtype == dtype and (out == tree_sum(parts)).all(), (dtype, count)
+            if count % size == 0:
+                memory = parts[rank].copy()
+                pending.append((sum_of_ranks(memory, world), memory, tree_sum(parts)))
+    for work, memory, want in reversed(pending) if rank % 2 else pending:
+        work.wait()
+        assert (memory == want).all()
+
+
 def works():
     pending = [dist.all_reduce(genesis.full((1000,), float(i)), async_op=True) for i in range(5)]
     alone = genesis.ones(1)
@@ -370,6 +392,7 @@ for check in (
     layouts,
     of_nothing,
     in_pieces,
+    sums_in_tree,
     works,
     messages,
     objects,
