@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 from collections.abc import Callable
+from types import ModuleType
 from typing import IO, Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
@@ -21,7 +22,16 @@ _PYTORCH = (".pt", ".pth", ".bin")  # suffixes of files that PyTorch reads
 _ENCODINGS = ("utf-8", "ascii", "latin1", "bytes")
 
 
-def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: str | None = None) -> None:
+def save(
+    obj: Any,
+    f: Any,
+    metadata: dict[str, str] | None = None,
+    *,
+    format: str | None = None,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write tensors, and nested containers of tensors, NumPy values, numbers and strings, to a file.
 
     The file appears whole or not at all: what is written goes to a temporary file that takes the name at the end.
@@ -38,6 +48,8 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
         f: a path, or a binary file object with ``write``
         metadata: strings for the header of a safetensors file
         format: "safetensors" or "torch", whatever the name
+        pickle_module, pickle_protocol: PyTorch's; what is written does not depend on them, and each version of PyTorch
+            since 1.6 reads it
 
     Raises:
         TypeError: something that cannot be saved
@@ -51,6 +63,8 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
     >>> genesis.save({"w": genesis.ones(2)}, path); genesis.load(path)
     {'w': tensor([1., 1.])}
     """
+    if isinstance(metadata, ModuleType):  # pickle, which PyTorch has in this place
+        metadata = None
     write = _writer(
         obj, metadata, _format(f) if format is None else format, format is None
     )  # what cannot be saved is refused here
@@ -130,7 +144,8 @@ def load(
 
     The content says which. Of a checkpoint's pickle only tensors, containers and numbers are built, by an interpreter
     that can call nothing else; ``weights_only=False`` also makes objects of classes that the program has imported: empty
-    ones that get their state. Nothing that a file names is imported or called, but for ``__setstate__`` of such a class.
+    ones that get their state. Nothing that a file names is imported or called, but for ``__setstate__`` of such a class, and
+    for what the program itself says is safe (``torch.serialization.add_safe_globals``).
     Files of a megabyte
     and more are mapped into memory: their pages are read when they are used, and writing to a tensor does not change
     the file. Do not let another program write *into* a file that is mapped (`save` does not, it replaces files);

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import enum
 import io
-from collections import namedtuple
+import pickle
+import types
+from collections import OrderedDict, namedtuple
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from hostile_checkpoints import named, zipped
 import genesis
 from genesis import nn
 from genesis.base.errors import FileFormatError
+from genesis.io.pytorch.safe import clear_safe_globals, get_safe_globals, safe_globals
 
 Point = namedtuple("Point", "x y")
 CALLS = []
@@ -36,6 +40,29 @@ class Restored(Options):
 
 class Slots:
     __slots__ = ("a",)
+
+
+class Attributes(dict):
+    def __init__(self, rate):
+        super().__init__(rate=rate)
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+class Lines(list):
+    def __init__(self, *lines):
+        CALLS.append("lines")
+        super().__init__(lines)
+        self.count = len(lines)
+
+
+class Ordered(OrderedDict):
+    pass
+
+
+class Settings(types.SimpleNamespace):
+    pass
 
 
 class Net(nn.Module):
@@ -149,3 +176,48 @@ def test_pytorch_reads_them():
     torch.save({"args": options, "point": Point(1, torch.ones(2))}, file)
     ours = genesis.load(io.BytesIO(file.getvalue()), weights_only=False)
     assert ours["args"] == options and ours["point"].y.tolist() == [1.0, 1.0]
+
+
+def test_containers_of_a_programs_own_classes_keep_their_class():
+    """As a configuration whose entries are attributes, in a checkpoint."""
+    CALLS.clear()
+    whole = {
+        "config": Attributes(0.5),
+        "lines": Lines("a", "b"),
+        "order": Ordered(b=1, a=2),
+        "settings": Settings(on=True),
+    }
+    CALLS.clear()
+    again = through(whole, format="torch")
+    assert again["config"].rate == 0.5 and type(again["config"]) is Attributes
+    assert again["lines"] == ["a", "b"] and again["lines"].count == 2 and type(again["lines"]) is Lines and not CALLS
+    assert list(again["order"].items()) == [("b", 1), ("a", 2)] and type(again["order"]) is Ordered
+    assert again["settings"] == Settings(on=True) and through([..., 1], format="torch") == [..., 1]
+    with pytest.raises(FileFormatError, match="Attributes, which is neither a tensor nor a container"):
+        genesis.load(written(whole, format="torch"))
+
+
+def test_what_a_program_says_is_safe_is_made():
+    file = written({"a": Fraction(1, 3), "b": Settings(on=True), "w": genesis.ones(2)}, format="torch")
+    with safe_globals([Fraction, Settings]):
+        again = genesis.load(file)
+        assert get_safe_globals() == [Fraction, Settings]
+    assert again["a"] == Fraction(1, 3) and again["b"].on is True and again["w"].tolist() == [1, 1]
+    assert get_safe_globals() == []
+    file.seek(0)
+    with safe_globals([Fraction]), pytest.raises(FileFormatError, match="Settings"):
+        genesis.load(file)
+    file.seek(0)
+    allowed = [(dict, "fractions.Fraction"), Settings]  # the name is that in the file
+    with safe_globals(allowed), pytest.raises(TypeError):  # what is called is what the program says
+        genesis.load(file)
+    clear_safe_globals()
+
+
+def test_arguments_of_torch_save():
+    file = written([genesis.ones(1)], pickle_protocol=4, _use_new_zipfile_serialization=False)
+    assert genesis.load(file)[0].tolist() == [1]
+    out = io.BytesIO()
+    genesis.save([3], out, pickle)
+    out.seek(0)
+    assert genesis.load(out) == [3]

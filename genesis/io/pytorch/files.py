@@ -17,6 +17,7 @@ from genesis.io.pytorch.names import resolve
 from genesis.io.pytorch.objects import Parts, UnpicklerOfObjects
 from genesis.io.pytorch.opcodes import Unpickler
 from genesis.io.pytorch.pickler import Pickler, tensors_in
+from genesis.io.pytorch.safe import SAFE
 from genesis.io.pytorch.tensors import TypedStorage, storage_id
 from genesis.io.source import Damaged, Source
 
@@ -27,7 +28,7 @@ LARGEST_PICKLE = 1 << 28  # bytes
 
 
 def read(source: Source, where: Placement, encoding: str = "utf-8", objects: bool = False) -> Any:
-    """The value in an archive; ``objects``: also those of the program's classes.
+    """The value in an archive; ``objects``: also those of the program's classes, else those in `SAFE`.
 
     Raises:
         Damaged: anything that is not as PyTorch writes it, or a name that is not in the table of `names`
@@ -36,8 +37,8 @@ def read(source: Source, where: Placement, encoding: str = "utf-8", objects: boo
     root = _root(archive)
     storages = _Storages(archive, root, where)
     data = archive.read(f"{root}/data.pkl", LARGEST_PICKLE)
-    if objects:
-        return UnpicklerOfObjects(data, storages.load, encoding).load()
+    if objects or SAFE:
+        return UnpicklerOfObjects(data, storages.load, encoding, safe_only=not objects).load()
     return Unpickler(data, resolve, storages.load, encoding).load()
 
 

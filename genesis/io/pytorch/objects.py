@@ -5,14 +5,16 @@ from __future__ import annotations
 import copyreg
 import enum
 import sys
+from collections import OrderedDict
 from pathlib import PurePath
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, SimpleNamespace
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
 from genesis.core.graph.tensor import Tensor
 from genesis.io.pytorch.names import resolve
 from genesis.io.pytorch.opcodes import Unpickler
+from genesis.io.pytorch.safe import SAFE
 from genesis.io.source import Damaged
 
 NAMED = (type, FunctionType, BuiltinFunctionType)  # written as the name that they are found under
@@ -73,20 +75,30 @@ def _cannot(value: Any, why: str) -> ArgumentError:
 
 
 class UnpicklerOfObjects(Unpickler):
-    """Reads objects of classes of the program, too: of modules that it has imported. Functions are found, none is called
-    but a ``__setstate__`` of such a class: an object is made empty and gets its state.
+    """Reads objects of classes of the program, too: of modules that it has imported, or of those in `SAFE`. Functions are
+    found, none is called but a ``__setstate__`` of such a class, and what is in `SAFE`: an object is made empty and gets
+    its state.
     """
 
-    def __init__(self, data: Any, storage: Any, encoding: str) -> None:
-        super().__init__(data, _resolve, storage, encoding)
+    def __init__(self, data: Any, storage: Any, encoding: str, safe_only: bool) -> None:
+        super().__init__(data, _resolve_safe if safe_only else _resolve, storage, encoding)
         self._made: dict[int, Any] = {}
 
     def reduce(self) -> None:
         kind, args = self._stack[-2:] if len(self._stack) > 1 else (None, None)
-        if isinstance(kind, type) and type(args) is tuple:
+        if type(args) is tuple and args and any(kind is value for value in SAFE.values()):
+            self._stack[-2:] = [kind(*args)]  # type: ignore[misc]
+        elif isinstance(kind, type) and type(args) is tuple:
             self._stack[-2:] = [self._new(kind, args)]
         else:
             super().reduce()
+
+    def new(self) -> None:
+        kind, args = self._stack[-2:] if len(self._stack) > 1 else (None, None)
+        if type(args) is tuple and args and any(kind is value for value in SAFE.values()):
+            self._stack[-2:] = [kind.__new__(kind, *args)]  # type: ignore[misc, call-overload]
+        else:
+            self.reduce()
 
     def _new(self, kind: type, args: Any) -> Any:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -95,11 +107,27 @@ class UnpicklerOfObjects(Unpickler):
             return kind._value2member_map_[args[0]]
         if issubclass(kind, PurePath) and all(isinstance(part, str) for part in args):
             return kind(*args)
-        if args != () or kind.__new__ is not object.__new__:
+        if args != () or kind.__new__ not in _EMPTY:
             raise Damaged(f"is refused: an object of {kind.__qualname__} is not made without a call", "save its state")
-        made = object.__new__(kind)
+        made = kind.__new__(kind)
         self._made[id(made)] = made
         return made
+
+    def _append(self, items: list[Any]) -> None:
+        target = self._top()
+        if isinstance(target, list) and id(target) in self._made:
+            list.extend(target, items)
+        else:
+            super()._append(items)
+
+    def _set_items(self, items: list[Any]) -> None:
+        target = self._top()
+        if not isinstance(target, dict) or id(target) not in self._made:
+            super()._set_items(items)
+            return
+        put = OrderedDict.__setitem__ if isinstance(target, OrderedDict) else dict.__setitem__
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            put(target, self.key(key), value)
 
     def build(self) -> None:
         target, state = self._stack[-2:] if len(self._stack) > 1 else (None, None)
@@ -122,11 +150,24 @@ class UnpicklerOfObjects(Unpickler):
         return root
 
 
+# how objects begin that a class makes as these do, without code of its own
+_EMPTY = tuple(base.__new__ for base in (object, dict, OrderedDict, list, SimpleNamespace))
+
+
+def _resolve_safe(module: str, name: str) -> Any:
+    try:
+        return resolve(module, name)
+    except Damaged:
+        if f"{module}.{name}" not in SAFE:
+            raise
+        return SAFE[f"{module}.{name}"]
+
+
 def _resolve(module: str, name: str) -> Any:
     try:
         return resolve(module, name)
     except Damaged:
         value = _looked_up(module, name)
-        if isinstance(value, type | FunctionType):
+        if isinstance(value, type | FunctionType) or value is ...:
             return value
         raise

@@ -245,6 +245,10 @@ class Unpickler:
             args = ([self.key(v) for v in args[0]],)
         self._push(function(args))
 
+    def new(self) -> None:
+        """As `reduce`, of a class whose ``__init__`` does not run."""
+        self.reduce()
+
     def build(self) -> None:
         state, target = self._pop(), self._top()
         if type(target) is OrderedDict and type(state) is dict and set(state) <= {"_metadata"}:
@@ -308,7 +312,7 @@ _ACTIONS: dict[bytes, Callable[[Unpickler], None]] = {
     b"c": Unpickler._global,
     b"\x93": Unpickler._stack_global,
     b"R": lambda u: u.reduce(),
-    b"\x81": lambda u: u.reduce(),
+    b"\x81": lambda u: u.new(),
     b"b": lambda u: u.build(),
     b"Q": Unpickler._persistent,
 }

@@ -23,7 +23,8 @@ from genesis.io.structure import DEPTH
 
 # values that have a form of their own in a pickle
 _WRITTEN = (Tensor, np.ndarray, np.generic, type(None), bool, int, float, complex, str, bytes, bytearray, list, dict, tuple,
-            set, device, dtypes.dtype, *NAMED)  # fmt: skip
+            set, device, dtypes.dtype, type(...), *NAMED)  # fmt: skip
+_CONTAINERS = ("builtins", "collections")  # their lists and dicts are written as lists and dicts
 _STORAGE_OF = {kind: name for name, kind in STORAGES.items()}
 
 
@@ -64,7 +65,9 @@ def _is_tensor(key: Any) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is made of what Python's protocol says."""
+    """Whether a value is made of what Python's protocol says: no tensor, container or number, or one of a class of its own."""
+    if isinstance(value, list | dict):
+        return type(value).__module__ not in _CONTAINERS
     return not isinstance(value, _WRITTEN) or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
@@ -91,6 +94,8 @@ class Pickler:
             return
         if isinstance(value, Tensor | np.ndarray):
             self._tensor(value)
+        elif _is_object(value):
+            self._object(value, path)
         elif isinstance(value, list):
             self.out += b"]"
             self._remember(value)
@@ -101,8 +106,6 @@ class Pickler:
             self._call("__builtin__ set", ([self._key(v, path) for v in value],))
         elif isinstance(value, NAMED):
             self._global(name_of(value))
-        elif _is_object(value):
-            self._object(value, path)
         else:
             self._tuple(value, path)
 
@@ -143,7 +146,9 @@ class Pickler:
 
     def _called(self, value: Any) -> bool:
         """Values that are made by a call."""
-        if isinstance(value, complex):
+        if value is ...:
+            self._global("builtins Ellipsis")
+        elif isinstance(value, complex):
             self._call("__builtin__ complex", (value.real, value.imag))
         elif isinstance(value, bytes):
             self._call("_codecs encode", (value.decode("latin1"), "latin1"))

@@ -7,7 +7,6 @@ import importlib
 import multiprocessing
 import os
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import genesis
@@ -126,16 +125,15 @@ def _random() -> Values:
 
 @values("torch.serialization")
 def _serialization() -> Values:
-    """Files name what is in them, and no code of theirs ever runs: lists of what is safe are kept and have no effect."""
-    known: list[Any] = []
-
-    @contextmanager
-    def safe_globals(allowed: Any) -> Any:
-        yield
-
+    safe = importlib.import_module("genesis.io.pytorch.safe")
+    lists = {
+        name: getattr(safe, name)
+        for name in ("add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals")
+    }
     return {
-        "MAP_LOCATION": Any, "FILE_LIKE": str | os.PathLike | Any, "safe_globals": safe_globals, "add_safe_globals": known.extend, "get_safe_globals": lambda: list(known),
-        "clear_safe_globals": known.clear, "skip_data": NoEffect, "location_tag": answer("cpu"),
+        **lists,
+        "MAP_LOCATION": Any, "FILE_LIKE": str | os.PathLike | Any,
+        "skip_data": NoEffect, "location_tag": answer("cpu"),
         "get_default_mmap_options": answer(None), "set_default_mmap_options": NoEffect, "get_crc32_options": answer(True),
         "set_crc32_options": nothing, "get_default_load_endianness": answer(None), "set_default_load_endianness": nothing,
     }  # fmt: skip
