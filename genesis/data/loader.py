@@ -144,6 +144,10 @@ class DataLoader(Generic[T_co]):
         self._progress = Progress(seed, max(1, self.num_workers), given)
         return Iteration(self, self._workers(seed), self._progress)
 
+    def _get_iterator(self) -> Iteration:
+        """What PyTorch calls it, for loaders with an ``__iter__`` of their own."""
+        return DataLoader.__iter__(self)
+
     def _workers(self, seed: int) -> Crew:
         if self._crew is not None:
             return self._crew

@@ -164,3 +164,18 @@ def test_gradients_of_several_leaves_in_one_memory_are_told_apart(lent):
     a, b = two_matrices()
     Split.apply(a, b).sum().backward()
     assert not np.shares_memory(a.grad._array, b.grad._array)
+
+
+def test_a_gradient_that_is_a_view_is_zeroed_in_place():
+    x = T.ones(2, requires_grad=True)
+    base = T.ones(4)
+    x.grad = base[1:3]
+    x.zero_grad(set_to_none=False)
+    assert base.tolist() == [1, 0, 0, 1]
+
+
+def test_numpy_takes_a_tensor_that_requires_grad_where_nothing_is_recorded():
+    x = T.ones(2, requires_grad=True)
+    with T.no_grad():
+        x.numpy()[0] = 3
+    assert x.tolist() == [3, 1] and x.requires_grad

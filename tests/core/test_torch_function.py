@@ -390,3 +390,19 @@ def test_a_subclass_that_makes_itself_in_new_takes_arguments_of_its_own():
     assert (OfBoth(x, "m").tolist(), OfBoth(x, unit="s").unit) == ([1.0, 1.0], "s")
     weight = Named(x, name="w")
     assert (weight.tolist(), weight.title, weight.requires_grad) == ([1.0, 1.0], "w", True)
+
+
+def test_methods_that_programs_put_on_tensor_are_called_as_they_are(monkeypatch):
+    monkeypatch.setattr(genesis.Tensor, "mine", lambda self, other: (self, other), raising=False)
+
+    class One(genesis.Tensor):
+        pass
+
+    class Other(genesis.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    one, other = genesis.ones(1).as_subclass(One), genesis.ones(1).as_subclass(Other)
+    first, second = one.mine(other)
+    assert first is one and second is other

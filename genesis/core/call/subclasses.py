@@ -332,6 +332,8 @@ _OPERATORS |= {f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow
 def _is_op(name: str, method: FunctionType) -> bool:
     if name in _KEPT or (name.startswith("_") and not name.startswith("__")):
         return name in _PLAIN
+    if not str(method.__module__).startswith("genesis."):
+        return False  # a program put it there
     return name in _PLAIN or not str(method.__module__).startswith("genesis.core.graph")
 
 

@@ -21,6 +21,7 @@ from genesis.base.errors import (
 )
 from genesis.base.narrow import widened
 from genesis.core.graph.escapes import leaves
+from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.site import line_here
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
@@ -52,9 +53,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     """A NumPy array on the same memory (no copy); bfloat16 becomes ``ml_dtypes.bfloat16``.
 
     Raises:
-        RuntimeError: the tensor requires grad and ``force`` is False, or it has no data
+        RuntimeError: the tensor requires grad, which is neither off (`no_grad`) nor given up (``force=True``), or it has
+            no data
     """
-    if self._node is not None and not force:
+    if self._node is not None and not force and grad_mode.get():
         raise GraphError(
             message("numpy", "the tensor requires grad, NumPy would lose the history", hint="x.detach().numpy()")
         )

@@ -158,7 +158,8 @@ def zero_grad(self: Tensor, set_to_none: bool = True) -> None:
     if g is None:
         self.grad = None
     else:
-        g.detach_()
+        if g.requires_grad:
+            g.detach_()
         g.zero_()
 
 
