@@ -137,7 +137,6 @@ NAMES = {
     **{f"torch.library.{name}": "there is no dispatcher of keys" for name in ("fallthrough_kernel", "get_kernel")},
     "torch.fft.Tensor": "it is torch.Tensor", "torch.Tensor.index": "write x[i]",
     **dict.fromkeys(("torch.slice_inverse", "torch.Tensor.slice_inverse"), "a step inside of functionalization"),
-    "torch.quasirandom.SobolEngine": "scipy.stats.qmc.Sobol draws such points",
     "torch.func.debug_unwrap": "transforms have no wrappers to be taken off",
     "torch.utils.checkpoint.CheckpointFunction": "checkpoints are not reentrant",
 }  # fmt: skip

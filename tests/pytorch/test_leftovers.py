@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -334,3 +335,101 @@ def test_the_number_of_a_tensor():
     x = genesis.ones(2)
     assert isinstance(x._cdata, int)
     assert (x._cdata == x._cdata, x._cdata == x.detach()._cdata) == (True, False)
+
+
+def test_loaders_of_libraries_are_walked_by_iterators_of_pytorchs_names():
+    with installed():
+        from torch.utils.data.dataloader import (
+            _DatasetKind,
+            _MultiProcessingDataLoaderIter,
+            _SingleProcessDataLoaderIter,
+        )
+
+        class Loader:
+            dataset, collate_fn, _auto_collation = list(range(5)), staticmethod(list), True
+            _dataset_kind, _index_sampler = _DatasetKind.Map, [[0, 1], [4, 2]]
+
+        class Stream(Loader):
+            dataset, collate_fn = "abcde", staticmethod("".join)
+            _dataset_kind, _index_sampler = _DatasetKind.Iterable, [[0, 0], [0, 0], [0, 0], [0, 0]]
+
+        class Single(Stream):
+            _auto_collation, _index_sampler = False, itertools.count()
+
+        assert list(_SingleProcessDataLoaderIter(Loader())) == [[0, 1], [4, 2]]
+        assert list(_MultiProcessingDataLoaderIter(Stream())) == ["ab", "cd", "e"]
+        assert list(_SingleProcessDataLoaderIter(Single())) == list("abcde")
+        own = genesis.data.DataLoader(list(range(4)), batch_size=2)
+        assert [x.tolist() for x in _SingleProcessDataLoaderIter(own)] == [[0, 1], [2, 3]]
+        assert [x.tolist() for x in own._get_iterator()] == [[0, 1], [2, 3]]
+
+
+def test_optimizers_that_are_derived_from_pytorchs_files():
+    with installed():
+        from torch.optim.lr_scheduler import LRScheduler, _enable_get_lr_call
+        from torch.optim.optimizer import (
+            Optimizer,
+            _default_to_fused_or_foreach,
+            _get_value,
+            _params_doc,
+            _RequiredParameter,
+            _use_grad_for_differentiable,
+            _view_as_real,
+            required,
+        )
+
+        class Descent(Optimizer):
+            def __init__(self, params, lr=required):
+                super().__init__(params, {"lr": lr, "differentiable": False})
+
+            @_use_grad_for_differentiable
+            def step(self, closure=None):
+                assert not genesis.is_grad_enabled()
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        p.add_(p.grad, alpha=-_get_value(genesis.tensor(group["lr"])))
+
+        p = genesis.ones(2, requires_grad=True)
+        optimizer = Descent([p], lr=0.5)
+        (p * 2).sum().backward()
+        optimizer.step()
+        assert p.tolist() == [0, 0] and isinstance(required, _RequiredParameter) and _params_doc == ""
+        assert _default_to_fused_or_foreach([p], False) == (False, False)
+        params, grads = [genesis.ones(2, dtype=genesis.complex64)], [genesis.ones(2, dtype=genesis.complex64)]
+        _view_as_real(params, grads)
+        assert params[0].shape == grads[0].shape == (2, 2)
+
+        class Halves(LRScheduler):
+            def get_lr(self):
+                return [0.5**self.last_epoch]
+
+        schedule = Halves(optimizer)
+        with _enable_get_lr_call(schedule):
+            assert schedule._get_lr_called_within_step and schedule.get_lr() == [1.0]
+        assert not schedule._get_lr_called_within_step
+
+
+def test_families_of_borders_and_pools():
+    with installed() as torch:
+        padding, pooling, nn = torch.nn.modules.padding, torch.nn.modules.pooling, torch.nn
+        assert isinstance(nn.ReflectionPad2d(1), padding._ReflectionPadNd)
+        assert not isinstance(nn.ReplicationPad2d(1), padding._ReflectionPadNd)
+        assert isinstance(nn.CircularPad1d(1), padding._CircularPadNd)
+        assert isinstance(nn.MaxUnpool2d(2), pooling._MaxUnpoolNd) and isinstance(nn.LPPool2d(2, 2), pooling._LPPoolNd)
+
+
+def test_sobol_points():
+    pytest.importorskip("scipy.stats.qmc")
+    with installed() as torch:
+        engine = torch.quasirandom.SobolEngine(2)
+        points = engine.draw(4)
+        # the first numbers of van der Corput's sequence, and those of the second direction
+        assert points.tolist() == [[0, 0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
+        assert engine.fast_forward(1).num_generated == 5 and engine.reset().draw_base2(2).equal(points)
+        with pytest.raises(ValueError, match="no power of 2"):
+            engine.draw_base2(1)
+        random = torch.quasirandom.SobolEngine(3, scramble=True, seed=1)
+        first = random.draw(8, dtype=genesis.float64)
+        assert first.equal(random.reset().draw(8, dtype=genesis.float64)) and first.dtype == genesis.float64
+        with pytest.raises(ValueError, match="from 1 to 21201"):
+            torch.quasirandom.SobolEngine(0)

@@ -1,7 +1,7 @@
 """Values that stand for names of PyTorch which have no counterpart: switches without an effect, answers of a machine without
 a GPU, compilers that leave functions as they are.
 
-`top` `losses` `numbers` of ``torch`` itself    `devices` GPUs, backends    `hub` what was downloaded    `submodules` compilers and smaller modules    `precision` mixed precision    `rooms` inner modules    `inner` the compiled core    `operations` torch.ops    `ranks` torch.distributed    `common` what they share
+`top` `losses` `numbers` of ``torch`` itself    `devices` GPUs, backends    `hub` what was downloaded    `submodules` compilers and smaller modules    `precision` mixed precision    `quasirandom` Sobol points    `rooms` inner modules    `inner` the compiled core    `loaders` data    `operations` torch.ops    `optimizers` theirs    `ranks` torch.distributed    `common` what they share
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from genesis.pytorch.stand_ins import (
     devices,
     hub,
     inner,
+    loaders,
     losses,
     numbers,
     operations,
+    optimizers,
     precision,
+    quasirandom,
     ranks,
     rooms,
     submodules,
@@ -28,10 +31,13 @@ __all__ = [
     "devices",
     "hub",
     "inner",
+    "loaders",
     "losses",
     "numbers",
     "operations",
+    "optimizers",
     "precision",
+    "quasirandom",
     "ranks",
     "rooms",
     "submodules",

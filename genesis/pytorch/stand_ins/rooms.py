@@ -149,10 +149,25 @@ values("torch.nn.modules.conv")(lambda: {"_ConvNd": _ConvNd, "_ConvTransposeNd":
 values("torch.nn.modules.dropout")(lambda: {"_DropoutNd": dropout._Dropout})
 values("torch.nn.modules.linear")(lambda: {"NonDynamicallyQuantizableLinear": nn.Linear})
 values("torch.nn.modules.loss")(lambda: {"_Loss": _Loss, "_WeightedLoss": _WeightedLoss})
-values("torch.nn.modules.padding")(lambda: {"_ConstantPadNd": padding._ConstantPad})
+
+
+def _sort_of_pad(kind: str) -> type:
+    """The layers of one kind of borders, of which PyTorch's have a class in common."""
+    members = tuple(getattr(padding, f"{kind}Pad{dims}d") for dims in (1, 2, 3))
+    return _Family(f"_{kind}PadNd", (padding._Pad,), {"members": members})
+
+
+values("torch.nn.modules.padding")(
+    lambda: {"_ConstantPadNd": padding._ConstantPad,
+             **{f"_{kind}PadNd": _sort_of_pad(kind) for kind in ("Reflection", "Replication", "Circular")}}
+)  # fmt: skip
 values("torch.nn.modules.pooling")(
     lambda: {
-        f"_{kind}PoolNd": getattr(pooling, f"_{kind}Pool") for kind in ("Max", "Avg", "AdaptiveAvg", "AdaptiveMax")
+        **{
+            f"_{kind}PoolNd": getattr(pooling, f"_{kind}Pool")
+            for kind in ("Max", "Avg", "AdaptiveAvg", "AdaptiveMax", "LP")
+        },
+        "_MaxUnpoolNd": pooling._MaxUnpool,
     }
 )
 
