@@ -46,8 +46,8 @@ class Staged:
         return self._done
 
     def join(self) -> None:
-        """What the current stream is told from now on begins after it."""
-        self._event.wait()
+        """What the current stream of the device is told from now on begins after it."""
+        self._crossing.join(self._event)
 
 
 class ByHost:

@@ -39,6 +39,10 @@ class Crossing:
         self.on.enter().copy_in(array.address, host.ctypes.data, array.nbytes, self.stream.handle)
         return self._told(host)
 
+    def join(self, event: Event) -> None:
+        """What the current stream of the device is told from now on begins after an event."""
+        event.wait(current(self.on))
+
     def _told(self, host: Host) -> Event:
         block = block_of(host, self.on.driver)
         assert block is not None, "memory of a crossing is pinned"

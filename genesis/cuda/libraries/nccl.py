@@ -39,8 +39,8 @@ class Transfer:
         return True
 
     def join(self) -> None:
-        """What the current stream is told from now on begins after it."""
-        self.event.wait()
+        """What the current stream of the device is told from now on begins after it."""
+        self.event.wait(current(self.event.on))
 
 
 class Communicator:

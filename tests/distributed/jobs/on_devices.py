@@ -70,6 +70,17 @@ def check(rank, size):
     assert np.isnan(x[0].item()) and x[1].item() == size - 1
 
 
+def check_another_device_than_the_current(rank, size):
+    """The stream that waits for what came is that of the tensor's device."""
+    assert genesis.cuda.current_device() == 0
+    x = genesis.full((1000,), float(rank), device="cuda:1")
+    dist.all_reduce(x)
+    assert (x * 2).sum().item() == 1000 * size * (size - 1)
+    whole = genesis.empty(1000 * size, device="cuda:1")
+    dist.all_gather_into_tensor(whole, genesis.full((1000,), float(rank), device="cuda:1"))
+    assert (whole + 1).view(size, 1000).sum(1).tolist() == [1000.0 * (r + 1) for r in range(size)]
+
+
 dist.init_process_group()
 rank, size = dist.get_rank(), dist.get_world_size()
 comm = MPI.COMM_WORLD.Dup()
@@ -99,4 +110,10 @@ with using(Emulated(1)) as driver:
         dist.all_reduce(x)
         assert x.tolist() == [size] * 3 and len(nccl.done) == before
         dist.destroy_process_group()
+with using(Emulated(2)) as driver:
+    for more in ({}, {"nccl": Nccl(driver, comm.allgather)}):
+        with loading.standing_in(**more):
+            dist.init_process_group()
+            check_another_device_than_the_current(rank, size)
+            dist.destroy_process_group()
 print(f"rank {rank} is done", flush=True)
