@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
 from genesis.cli.mpiexec import Kind
 from genesis.cli.rank import ENDED, FOLDER, NOTE
 
+_GIVEN = (FOLDER, "MASTER_ADDR", "MASTER_PORT")  # what ranks have in their environment besides that of this process
 _GRACE = 5.0  # seconds in which mpiexec, or what it leaves, ends by itself
 _SHOWN = 16  # ranks of which the last screen says what they did
 _PATIENCE = 1.0  # seconds in which mpiexec ends its ranks when it is asked to
@@ -62,15 +64,23 @@ def launch(job: Job) -> int:
 
 def _command(job: Job) -> tuple[list[str], Kind]:
     torch = ["--torch"] if job.torch else []
-    start, kind = mpiexec.command(job.ranks, job.hosts, job.options, [*os.environ, FOLDER])
+    start, kind = mpiexec.command(job.ranks, job.hosts, job.options, [*{**os.environ, **dict.fromkeys(_GIVEN)}])
     return [*start, sys.executable, "-m", "genesis.cli.rank", *torch, job.script, *job.arguments], kind
+
+
+def _address(job: Job) -> dict[str, str]:
+    """Where programs for torchrun may meet, on the machine of rank 0; nothing of Genesis is there."""
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    first = (job.hosts or "localhost").partition(",")[0].partition(":")[0]
+    return {"MASTER_ADDR": first, "MASTER_PORT": str(port)}
 
 
 def _once(job: Job) -> int:
     (command, kind), folder = _command(job), folder_of_a_job()
     try:
         process = subprocess.Popen(
-            command, env={**os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command, env={**_address(job), **os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         said, watch = _Lines(job, kind), Watch(folder, process)

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from genesis.cli.leftovers import launcher_of, remove
-from genesis.distributed.environment import launch
+from genesis.distributed.environment import launch, local_size
 from genesis.distributed.watching import Progress, program_line
 from genesis.pytorch.run import run
 
@@ -55,6 +55,9 @@ def announce() -> int:
     said = launch()
     rank, size, local = (0, 1, 0) if said is None else said[1:]
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(local)}
+    here = local_size()
+    if here is not None:
+        os.environ["LOCAL_WORLD_SIZE"] = str(here)
     return rank
 
 

@@ -19,13 +19,15 @@ class Launch(NamedTuple):
 
 
 TORCHRUN = "torchrun"
-# who says it: the names of rank, size, and rank on this machine; the first that says a rank counts
+# who says it: the names of rank, size, and the same on this machine; the first that says a rank counts
 LAUNCHERS = {
-    "mpiexec of MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-    "mpiexec of Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
-    TORCHRUN: ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-}
+    "mpiexec of MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    "mpiexec of Open MPI": (
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+    TORCHRUN: ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+}  # fmt: skip
 
 
 def launch(environ: Mapping[str, str] | None = None) -> Launch | None:
@@ -41,7 +43,7 @@ def launch(environ: Mapping[str, str] | None = None) -> Launch | None:
     """
     environ = os.environ if environ is None else environ
     launchers = {TORCHRUN: LAUNCHERS[TORCHRUN]} if "TORCHELASTIC_RUN_ID" in environ else LAUNCHERS  # also under srun
-    for by, (rank, size, local) in launchers.items():
+    for by, (rank, size, local, _) in launchers.items():
         if rank in environ and size in environ:
             numbers = [_number(environ, name) for name in (rank, size)]
             if not 0 <= numbers[0] < numbers[1]:
@@ -49,6 +51,18 @@ def launch(environ: Mapping[str, str] | None = None) -> Launch | None:
                 raise ArgumentValueError(message("init_process_group", text, [(rank, numbers[0]), (size, numbers[1])]))
             return Launch(by, *numbers, _number(environ, local) if local in environ else numbers[0])
     return None
+
+
+def local_size(environ: Mapping[str, str] | None = None) -> int | None:
+    """How many ranks this machine has; None where no launcher says it.
+
+    >>> local_size({"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "2"})
+    2
+    """
+    environ = os.environ if environ is None else environ
+    said = launch(environ)
+    name = None if said is None else LAUNCHERS[said.by][3]
+    return _number(environ, name) if name is not None and name in environ else None
 
 
 def logical_ranks(environ: Mapping[str, str] | None = None) -> int | None:

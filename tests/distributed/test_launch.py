@@ -42,6 +42,15 @@ def test_each_line_has_its_rank(tmp_path):
 
 
 @needs_mpi
+def test_programs_for_torchrun_find_its_names(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import os; print([os.environ[n] for n in ('LOCAL_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')])")
+    lines = run("-n", "2", str(script), folder=tmp_path).stdout.splitlines()
+    assert len({line[5:] for line in lines}) == 1 and len(lines) == 2
+    assert re.fullmatch(r"\[r\d\] \['2', 'localhost', '\d+'\]", lines[0]), lines
+
+
+@needs_mpi
 def test_ranks_on_machines_that_are_named(tmp_path):
     """Two names of this one: MPICH takes them for two machines, and sends through the network."""
     done = run("-n", "2", "--hosts", "localhost,127.0.0.1", SCRIPT, "well", folder=tmp_path)

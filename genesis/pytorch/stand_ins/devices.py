@@ -75,12 +75,30 @@ def _cpu() -> Values:
     }  # fmt: skip
 
 
+def _on_gpus(name: str, without: Any) -> Any:
+    """A function of `genesis.cuda`, and what is called in its place where there is no GPU."""
+
+    def of_gpus(*args: Any, **kwargs: Any) -> Any:
+        return getattr(genesis.cuda, name)(*args, **kwargs) if genesis.cuda.is_available() else without(*args, **kwargs)
+
+    return of_gpus
+
+
 @values("torch.accelerator")
 def _accelerator() -> Values:
+    """The devices of `genesis.cuda`, which is asked when a name is called."""
+    asked = {"current_device_index": "current_device", "current_device_idx": "current_device",
+             "current_stream": "current_stream", "get_memory_info": "mem_get_info"}  # fmt: skip
+    done = {"set_device_index": "set_device", "set_device_idx": "set_device"}
+    alike = ("set_stream", "synchronize", "empty_cache", "reset_accumulated_memory_stats", "reset_peak_memory_stats")
+    counts = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "device_count")
     return {
-        **dict.fromkeys(_SILENT, nothing), **dict.fromkeys(_ZERO, answer(0)), "memory_stats": answer({}),
-        "device_index": NoEffect, "current_device_index": refusal("torch.accelerator.current_device_index", *_NO_GPU),
-        "current_device_idx": refusal("torch.accelerator.current_device_idx", *_NO_GPU),
+        **dict.fromkeys(_SILENT, nothing), **dict.fromkeys(_ZERO, answer(0)),
+        **{mine: _on_gpus(theirs, nothing) for mine, theirs in {**done, **dict(zip(alike, alike, strict=True))}.items()},
+        **{name: _on_gpus(name, answer(0)) for name in counts}, "memory_stats": _on_gpus("memory_stats", answer({})),
+        **{mine: _on_gpus(theirs, refusal(f"torch.accelerator.{mine}", *_NO_GPU)) for mine, theirs in asked.items()},
+        "is_available": _on_gpus("is_available", answer(False)), "device_index": _on_gpus("device", NoEffect),
+        "current_accelerator": lambda check_available=False: genesis.device("cuda") if genesis.cuda.is_available() else None,
     }  # fmt: skip
 
 
