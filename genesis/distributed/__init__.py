@@ -5,7 +5,7 @@
 `calls` `futures` agreement, waiting         `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
 `nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
-`sharded`    tensors of which each rank has rows                 `fsdp`   modules made of them
+`sharded` `placements` `tensor`   tensors of which each rank has rows          `fsdp`   modules made of them
 
     import genesis.distributed as dist
     dist.init_process_group()              # alone, or what genesis run -n 2, mpiexec and srun start
@@ -43,6 +43,7 @@ from genesis.distributed.groups import (
     default_pg_timeout,
     destroy_process_group,
     get_backend,
+    get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_node_local_rank,
@@ -79,7 +80,7 @@ __all__ = [
     "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "GradBucket", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
     "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather",
-    "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group", "irecv", "is_available",
     "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
     "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "nn", "recv", "recv_object_list", "reduce",

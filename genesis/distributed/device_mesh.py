@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.device import MEMORIES
+from genesis.base.device import memory_named
 from genesis.base.errors import ArgumentValueError, UnsupportedError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
@@ -165,7 +165,7 @@ class DeviceMesh:
 
 def _checked(device_type: str, mesh: Any) -> Any:
     """The ranks of a mesh, as an array."""
-    if device_type != "cpu" and device_type not in MEMORIES:
+    if device_type != "cpu" and memory_named(device_type) is None:
         raise UnsupportedError(message("DeviceMesh", f"there are no devices {device_type!r} here", hint="'cpu'"))
     ranks = np.asarray(mesh._array if isinstance(mesh, Tensor) else mesh, np.int64)
     if not ranks.ndim or len(np.unique(ranks)) != ranks.size:

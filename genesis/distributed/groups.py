@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from genesis.base.device import MEMORIES
+from genesis.base.device import as_device, memory_named
 from genesis.base.errors import ArgumentError, ArgumentValueError, DistributedError, UnsupportedError, message
 from genesis.distributed import arrivals
 from genesis.distributed.calls import OPEN, Calls
@@ -93,7 +93,7 @@ def init_process_group(
 
     Args:
         backend: ``"mpi"``; ``"gloo"`` means it, too, as there is one engine for the memory of CPUs; so does ``"nccl"``, where
-            that is: tensors on GPUs go through it by themselves
+            there is a GPU: tensors on it go through NCCL by themselves, or by the host where it is not installed
         init_method: ``"tcp://host:port"``, an address of the machine of rank 0, for processes that no launcher of MPI
             started; without it that of ``MASTER_ADDR`` and ``MASTER_PORT``. They need MPICH
         timeout: after which a call that waits for other ranks is an error that says what they do; 30 minutes
@@ -132,7 +132,7 @@ def init_process_group(
 
 def _check_backend(name: str, backend: str | None) -> None:
     kinds = [part.rpartition(":")[2] for part in str(backend or "mpi").lower().split(",")]
-    known = ("mpi", "gloo", "alone", *(["nccl"] if is_nccl_available() else []))
+    known = ("mpi", "gloo", "alone", *(["nccl"] if memory_named("cuda") is not None else []))
     if not any([kind in known for kind in kinds]):
         raise UnsupportedError(message(name, f"there is no backend {backend!r} here", hint="'mpi', or None"))
 
@@ -184,7 +184,7 @@ def is_gloo_available() -> bool:
 
 def is_nccl_available() -> bool:
     """Whether NCCL is here, and a GPU: tensors on GPUs go through it, and ranks agree about that by MPI."""
-    memory = MEMORIES.get("cuda")
+    memory = memory_named("cuda")
     return memory is not None and memory.between_ranks.available()
 
 
@@ -248,6 +248,15 @@ def get_world_size(group: Any = None) -> int:
 def get_backend(group: Any = None) -> str:
     """The engine of a group: ``"mpi"``, or ``"alone"`` in a world of one."""
     return group_of("get_backend", group).engine.name
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """What moves tensors of a device between ranks: ``"mpi"`` those of the CPU, ``"nccl"`` those of a GPU.
+
+    >>> get_default_backend_for_device("cpu")
+    'mpi'
+    """
+    return "nccl" if as_device(device).type == "cuda" else "mpi"
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from genesis.base.errors import ArgumentValueError, UnsupportedError, message
 from genesis.core.call.subclasses import no_torch_function
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
 from genesis.distributed.collectives import all_gather_into_tensor
 from genesis.distributed.device_mesh import DeviceMesh, mesh_of
+from genesis.distributed.groups import group_of
+from genesis.distributed.placements import Placement, Replicate, Shard
 
 if TYPE_CHECKING:
     from genesis.distributed.groups import ProcessGroup
@@ -46,6 +51,15 @@ class Sharding:
         """The ranks that have the same rows; None where there is only this one."""
         group = self.mesh.get_group(0) if self.mesh.ndim > 1 else None
         return group if group is not None and group.size() > 1 else None
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """How the tensor lies along each dimension of the mesh."""
+        return (*[Replicate()] * (self.mesh.ndim - 1), Shard(0))
+
+    def parameter(self) -> type[Parameter]:
+        """The class of parameters that lie so."""
+        return ShardedParameter
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sharding) and (self.length, self.members) == (other.length, other.members)
@@ -86,6 +100,36 @@ class ShardedTensor(Tensor):
         self._array, self._counter, self._node, self._view = rows._array, rows._counter, None, None
         self._sharding = sharding
 
+    @staticmethod
+    def from_local(
+        local_tensor: Tensor, device_mesh: Any = None, placements: Any = None, **others: Any
+    ) -> ShardedTensor:
+        """The tensor of which each rank has these rows; all ranks call it.
+
+        Raises:
+            ValueError: ranks have other numbers of rows than ``chunk`` divides them into
+        """
+        mesh = mesh_of_rows("from_local", device_mesh, placements)
+        members = mesh.get_group(mesh.ndim - 1)
+        rows = np.empty(members.size(), np.int64)
+        all_gather_into_tensor(wrap(rows), wrap(np.array([local_tensor.shape[0]])), members)
+        at = Sharding(int(rows.sum()), mesh)
+        expected = [min(at.padded, max(0, at.length - at.padded * rank)) for rank in range(members.size())]
+        if rows.tolist() != expected:
+            text = f"the ranks have {rows.tolist()} rows, and chunk divides {at.length} into {expected}"
+            raise ArgumentValueError(message("from_local", text, hint="the rows of each as chunk divides them"))
+        return ShardedTensor(local_tensor.detach(), at)
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """The ranks that have it."""
+        return self._sharding.mesh  # type: ignore[no-any-return]
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """How it lies along each dimension of the mesh."""
+        return self._sharding.placements  # type: ignore[no-any-return]
+
     def full_tensor(self) -> Tensor:
         """The rows of all ranks, in memory of their own; all ranks call it."""
         return wrap(self._sharding.whole_of(self._array))
@@ -95,17 +139,29 @@ class ShardedTensor(Tensor):
         return self
 
 
-class ShardedParameter(Parameter):
+class ShardedParameter(ShardedTensor, Parameter):
     """This rank's rows of a parameter."""
 
     __slots__ = ()
 
     def __init__(self, rows: Tensor, sharding: Sharding, requires_grad: bool = True) -> None:
-        super().__init__(rows, requires_grad)
+        Parameter.__init__(self, rows, requires_grad)
         self._sharding = sharding
-
-    full_tensor, to_local = ShardedTensor.full_tensor, ShardedTensor.to_local
 
     def __repr__(self) -> str:
         at = self._sharding
         return f"Rows {at.begin} to {at.end} of {at.length} of a parameter containing:\n" + Tensor.__repr__(self)
+
+
+def mesh_of_rows(name: str, mesh: Any, placements: Any) -> DeviceMesh:
+    """The mesh that is meant, of tensors that lie so.
+
+    Raises:
+        NotImplementedError: rows are not what these placements divide, along the last dimension
+    """
+    mesh = mesh_of(group_of(name, None) if mesh is None else mesh)
+    expected = (*[Replicate()] * (mesh.ndim - 1), Shard(0))
+    if placements is not None and tuple(placements) != expected:
+        text = f"placements are {list(placements)}, and rows along the last dimension of a mesh are what is divided"
+        raise UnsupportedError(message(name, text, hint=f"{list(expected)}"))
+    return mesh

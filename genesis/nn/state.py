@@ -137,7 +137,7 @@ class ModuleState(StateHooks):
         owner = self.get_submodule(path)
         if last in owner._parameters:
             owner._parameters[last] = (
-                value if isinstance(value, Parameter) else Parameter(value.detach(), mine.requires_grad)
+                value if isinstance(value, Parameter) else Parameter(value, mine.requires_grad)
             )
         else:
             owner._buffers[last] = value

@@ -35,7 +35,9 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.autograd.variable": ("genesis.autograd",),
     "torch.cuda.amp": ("genesis.amp",),
     "torch.distributed": ("genesis.distributed",),
-    **dict.fromkeys(("torch.distributed.autograd", "torch.distributed.rpc", "torch.distributed.tensor"), ()),
+    **dict.fromkeys(("torch.distributed.autograd", "torch.distributed.rpc", "torch.distributed._composable"), ()),
+    **dict.fromkeys(("torch.distributed.tensor", "torch.distributed._tensor"), ("genesis.distributed.tensor",)),
+    "torch.distributed.tensor.placement_types": ("genesis.distributed.placements",),
     "torch.distributed.checkpoint": ("genesis.distributed.checkpoint",),
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),
@@ -49,7 +51,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributed.algorithms.join": ("genesis.distributed.algorithms.join",),
     "torch.distributed.nn": ("genesis.distributed.nn.functional",),
     "torch.distributed.device_mesh": ("genesis.distributed.device_mesh",),
-    "torch.distributed.fsdp": ("genesis.distributed.fsdp",),
+    **dict.fromkeys(("torch.distributed.fsdp", "torch.distributed._composable.fsdp"), ("genesis.distributed.fsdp",)),
     "torch.distributed.fsdp.wrap": ("genesis.distributed.fsdp.wrap",),
     "torch.distributed.optim": ("genesis.distributed.optim",),
     "torch.distributions": ("genesis.distributions",),
@@ -294,11 +296,6 @@ def _cuda() -> dict[str, Any]:
         "memory_allocated": lambda *_: 0, "max_memory_allocated": lambda *_: 0, "memory_reserved": lambda *_: 0,
         **dict.fromkeys(silent, _nothing), **dict.fromkeys(asked, refused),
     }  # fmt: skip
-
-
-@_values("torch.accelerator")
-def _accelerator() -> dict[str, Any]:
-    return {"is_available": _no, "device_count": lambda: 0, "current_accelerator": _nothing}
 
 
 @_values("torch.mps")

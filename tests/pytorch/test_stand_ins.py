@@ -6,6 +6,8 @@ import pytest
 
 import genesis
 from genesis import nn
+from genesis.cuda.runtime.connection import using
+from genesis.cuda.runtime.emulated import Emulated
 from genesis.pytorch import installed
 from genesis.pytorch.check import check
 
@@ -50,6 +52,19 @@ def test_a_machine_without_gpu(torch):
         assert torch.cuda.max_memory_reserved() == 0 and torch.cuda.get_arch_list() == []
     assert torch.cpu.device_count() == 1 and torch.accelerator.memory_allocated() == 0
     assert not torch.ones(1).is_cuda and torch.ones(1).is_cpu and torch.ones(1).get_device() == -1
+
+
+def test_accelerators_are_the_gpus_of_now(torch):
+    if not genesis.cuda.is_available():
+        assert torch.accelerator.current_accelerator() is None and not torch.accelerator.is_available()
+    with using(Emulated(2)):
+        assert torch.accelerator.is_available() and torch.accelerator.device_count() == 2
+        assert str(torch.accelerator.current_accelerator()) == "cuda"
+        torch.accelerator.set_device_index(1)
+        assert torch.accelerator.current_device_index() == 1
+        with torch.accelerator.device_index(0):
+            assert torch.ones(2, device="cuda").device.index == 0
+        assert torch.distributed.get_default_backend_for_device("cuda:1") == "nccl"
 
 
 def test_compilers_leave_functions_as_they_are(torch):

@@ -39,6 +39,8 @@ class Parameter(Tensor):
             )
         self._array = data._array
         self._node = self._counter = self._view = None
+        if data._sharding is not None:  # a rank's rows of a tensor: they are such rows of the parameter
+            self._sharding, self.__class__ = data._sharding, data._sharding.parameter()
         if requires_grad:
             self.requires_grad_()
 

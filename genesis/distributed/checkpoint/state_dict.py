@@ -13,6 +13,8 @@ from typing import Any
 from genesis.base.errors import ArgumentError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
+from genesis.distributed.groups import get_rank, is_initialized
+from genesis.distributed.objects import broadcast_object_list
 
 
 @dataclass
@@ -23,8 +25,9 @@ class StateDictOptions:
         ignore_frozen_params: leave out parameters that do not require grad
         strict: of `set_model_state_dict`: names must be the same
         full_state_dict: of sharded modules, whole tensors in place of this rank's rows
-        cpu_offload, keep_submodule_prefixes, broadcast_from_rank0, flatten_optimizer_state_dict,
-            dsd_fqn_modifiers: accepted for PyTorch's sake
+        cpu_offload: tensors in the memory of the CPU; with ``full_state_dict`` rank 0 has them, the others nothing
+        broadcast_from_rank0: with ``full_state_dict``, of states that are loaded: that of rank 0 counts, others may be empty
+        keep_submodule_prefixes, flatten_optimizer_state_dict, dsd_fqn_modifiers: accepted for PyTorch's sake
     """
 
     full_state_dict: bool = False
@@ -50,17 +53,19 @@ def get_model_state_dict(model: Any, *, submodules: Any = None, options: StateDi
     if options is not None and options.ignore_frozen_params:
         for name in [name for name, p in plain.named_parameters() if not p.requires_grad]:
             state.pop(name, None)
-    return _whole(state, options)
+    return _at_rank_0(_whole(state, options), options)
 
 
 def set_model_state_dict(model: Any, model_state_dict: Any, *, options: StateDictOptions | None = None) -> Any:
-    """Give a model the state that `get_model_state_dict` gave.
+    """Give a model the state that `get_model_state_dict` gave; one on the meta device takes its tensors.
 
     Raises:
         RuntimeError: names or shapes that do not fit
     """
-    frozen = options is not None and options.ignore_frozen_params
-    return _plain(model).load_state_dict(model_state_dict, strict=(options is None or options.strict) and not frozen)
+    plain, lenient = _plain(model), options is not None and (options.ignore_frozen_params or not options.strict)
+    state = _from_rank_0(model_state_dict, options)
+    without_memory = any([p.is_meta for p in plain.parameters()])  # what is there to copy into? the tensors themselves
+    return plain.load_state_dict(state, strict=not lenient, assign=without_memory)
 
 
 def get_optimizer_state_dict(
@@ -82,7 +87,7 @@ def get_optimizer_state_dict(
         own = named(model, optimizer, optimizer.state_dict(), options)
         out["state"] |= own["state"]
         out["param_groups"] += own["param_groups"]
-    return out
+    return _at_rank_0(out, options)
 
 
 def set_optimizer_state_dict(
@@ -94,6 +99,7 @@ def set_optimizer_state_dict(
         TypeError: an optimizer of parameters that the model does not have
         ValueError: no group for a parameter, or a state that does not fit
     """
+    optim_state_dict = _from_rank_0(optim_state_dict, options)
     for optimizer in _listed(optimizers):
         optimizer.load_state_dict(numbered(model, optimizer, optim_state_dict))
 
@@ -140,7 +146,44 @@ def _whole(values: Any, options: StateDictOptions | None) -> Any:
         for key, value in list(values.items()):
             if isinstance(value, Tensor) and value._sharding is not None:
                 values[key] = value.full_tensor()  # type: ignore[attr-defined]
+    if options is not None and options.cpu_offload:
+        for key, value in list(values.items()):
+            values[key] = value.cpu() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
     return values
+
+
+def _at_rank_0(state: Any, options: StateDictOptions | None) -> Any:
+    """A whole state is for one rank where it leaves the devices."""
+    only = options is not None and options.full_state_dict and options.cpu_offload
+    return {} if only and is_initialized() and get_rank() else state
+
+
+def _from_rank_0(state: Any, options: StateDictOptions | None) -> Any:
+    """The state that counts; all ranks call it."""
+    if options is None or not (options.full_state_dict and options.broadcast_from_rank0) or not is_initialized():
+        return state
+    sent = [state]
+    broadcast_object_list(sent, 0)
+    return sent[0]
+
+
+def _init_optim_state(optim: Any) -> None:
+    """Let an optimizer that has not made a step have its state, as PyTorch's programs that load one do first: by a step that
+    changes nothing.
+    """
+    parameters = [p for group in optim.param_groups for p in group["params"]]
+    if optim.state or any([p.grad is not None for p in parameters]):
+        return
+    rates = [group.get("lr") for group in optim.param_groups]
+    for p in parameters:
+        if p.requires_grad:
+            p.grad = p.detach().new_zeros(p.shape)
+    for group in optim.param_groups:
+        group["lr"] = 0.0
+    optim.step()
+    for group, rate in zip(optim.param_groups, rates, strict=True):
+        group["lr"] = rate
+    optim.zero_grad(set_to_none=True)
 
 
 def _listed(optimizers: Any) -> list[Any]:

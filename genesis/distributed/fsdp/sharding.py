@@ -414,7 +414,8 @@ def _before_load(names: Sequence[tuple[str, Part]], module: Any, state: Any, pre
     for name, part in names:
         given = state.get(prefix + name)
         if isinstance(given, Tensor) and given._sharding is None and tuple(given.shape) == part.shape:
-            state[prefix + name] = given.detach()[part.sharding.begin : part.sharding.end]
+            rows = given.detach()[part.sharding.begin : part.sharding.end]
+            state[prefix + name] = ShardedTensor(rows, part.sharding)
 
 
 explain_all(globals())

@@ -57,8 +57,19 @@ class Part:
         self.hooked: Any = None  # the node of the whole one that tells of its gradient
         self.kept: Any = None  # this rank's rows of gradients that its replicas have not combined yet
 
+    def _take_over(self) -> None:
+        """Another parameter may have been assigned to the module, as ``load_state_dict(assign=True)`` does."""
+        module, name = self.owners[0]
+        given = module._parameters[name]
+        if given is not self.shard and given is not self.whole:
+            if given._sharding is None:  # the same object, as an optimizer may have it
+                given._sharding, given.__class__ = self.sharding, ShardedParameter
+            self.shard = given
+            self.put(False)
+
     def rows(self) -> Any:
         """This rank's rows with zeros behind them, in memory that can be sent."""
+        self._take_over()
         array = self.shard._array
         if isinstance(array, Spec):
             text = f"{self.name} is on the meta device, where it has no values"

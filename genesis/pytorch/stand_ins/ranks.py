@@ -1,11 +1,10 @@
-"""``torch.distributed``: names of backends, of what launchers add to a program, of how tensors lie on ranks."""
+"""``torch.distributed``: names of backends, and of what launchers add to a program."""
 
 from __future__ import annotations
 
 import enum
 import importlib
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from genesis.pytorch.stand_ins.common import Values, answer, as_it_is, values
@@ -57,35 +56,12 @@ def _checkpoint_wrapper() -> Values:
     return {"CheckpointWrapper": module.CheckpointWrapper}
 
 
+@values("torch.distributed.checkpoint.state_dict")
+def _state_dict() -> Values:
+    module = importlib.import_module("genesis.distributed.checkpoint.state_dict")
+    return {"_init_optim_state": module._init_optim_state}
+
+
 @values("torch.distributed.autograd", "torch.distributed.rpc")
 def _calls_of_processes() -> Values:
     return {"is_available": answer(False)}
-
-
-@dataclass(frozen=True)
-class Placement:
-    """How a tensor in parts lies on ranks, which libraries write down; there are no such tensors."""
-
-
-@dataclass(frozen=True)
-class Replicate(Placement):
-    """All of it on each rank."""
-
-
-@dataclass(frozen=True)
-class Shard(Placement):
-    """Parts along a dimension."""
-
-    dim: int
-
-
-@dataclass(frozen=True)
-class Partial(Placement):
-    """Terms of what it is when they are reduced."""
-
-    reduce_op: str = "sum"
-
-
-@values("torch.distributed.tensor", "torch.distributed.tensor.placement_types")
-def _placements() -> Values:
-    return {kind.__name__: kind for kind in (Placement, Replicate, Shard, Partial)}

@@ -13,6 +13,7 @@ import genesis.distributed.checkpoint as dcp
 from genesis import amp, nn, optim
 from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
 from genesis.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, ShardingStrategy, fully_shard
+from genesis.distributed.tensor import Replicate, Shard, distribute_tensor
 
 X, Y = examples(4, 1)
 NAMES = ("replicate", "shard")
@@ -48,6 +49,7 @@ def training(mesh):
     for width in (9, 200):  # the second travels alone
         plain, model = network(width=width), sharded(network(width=width), mesh)
         rows = -(-width // mesh.size(1))
+        assert model[0].weight.placements == (Replicate(), Shard(0)) and model[0].weight.device_mesh is mesh
         assert model[0].weight.shape[0] == max(0, min(rows, width - rows * mesh.get_local_rank("shard")))
         a, b = optim.AdamW(plain.parameters(), 0.01), optim.AdamW(model.parameters(), 0.01)
         for x, y in zip(X, Y, strict=True):
@@ -209,6 +211,8 @@ def meshes():
         assert again == mesh and hash(again) == hash(mesh) and again != turned
         x = genesis.tensor([float(rank)])
         dist.all_reduce(x, group=mesh.get_group("replicate"))
+        y = distribute_tensor(genesis.arange(5.0) * (rank == 0), mesh)
+        assert y.full_tensor().tolist() == [0, 1, 2, 3, 4]
         assert x.item() == sum(rank % shards + i * shards for i in range(replicas))
     assert DeviceMesh.from_group(dist.group.WORLD, "cpu").shape == (size,)
     mesh = MESHES[0]

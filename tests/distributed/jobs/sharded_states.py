@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from together import refused
 
 import genesis
 import genesis.distributed as dist
@@ -12,14 +13,15 @@ import genesis.distributed.checkpoint as dcp
 from genesis import nn, optim
 from genesis.distributed.checkpoint.state_dict import (
     StateDictOptions,
+    _init_optim_state,
     get_model_state_dict,
     get_optimizer_state_dict,
     set_model_state_dict,
     set_optimizer_state_dict,
 )
 from genesis.distributed.fsdp import fully_shard
+from genesis.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
-dist.init_process_group()
 rank, size = dist.get_rank(), dist.get_world_size()
 X = genesis.tensor(np.random.default_rng(0).standard_normal((3, 12, 5)))
 
@@ -110,6 +112,74 @@ def whole_states():
     assert own.shape[0] == model[0].weight._sharding.rows
 
 
+def tensors_in_parts():
+    """As PyTorch's programs make a state of whole tensors one of rows, and give it to a model without memory."""
+    plain, a, model, b = trained()
+    whole_state, whole_moments = {k: v.full_tensor() for k, v in model.state_dict().items()}, b.state_dict()["state"]
+    with genesis.device("meta"):
+        empty = network()
+    again = sharded(empty)
+    rows = {}
+    for name, known in again.state_dict().items():
+        assert isinstance(known, DTensor) and known.placements == (Shard(0),) and known.device_mesh.size() == size
+        given = whole_state[name] if rank == 0 else whole_state[name] * 0  # what rank 0 has counts
+        rows[name] = nn.Parameter(distribute_tensor(given, known.device_mesh, known.placements))
+        assert isinstance(rows[name], nn.Parameter) and isinstance(rows[name], DTensor)
+    again.load_state_dict(rows, assign=True)
+    near(plain, again)
+    assert all(again.get_parameter(name) is p for name, p in rows.items())
+    c = optim.Adam(again.parameters(), 0.1)
+    _init_optim_state(c)
+    near(plain, again)  # the first step changed nothing
+    state = c.state_dict()
+    for number, values in state["state"].items():
+        for key, value in values.items():
+            known = whole_moments[number][key]
+            if isinstance(value, DTensor):
+                known = distribute_tensor(known.full_tensor(), value.device_mesh, value.placements)
+            values[key] = known
+    c.load_state_dict(state)
+    assert c.param_groups[0]["lr"] == 0.1
+    goes_on(plain, a, again, c)
+    x = again[0].weight.detach().clone()
+    made = DTensor.from_local(x, again[0].weight.device_mesh, [Shard(0)])
+    assert made.full_tensor().equal(again[0].weight.full_tensor()) and made.to_local().equal(x)
+    for wrong in ([Shard(1)], [Replicate()], [Partial()], [Replicate(), Shard(0)]):
+        refused(NotImplementedError, "rows along the last dimension", lambda: distribute_tensor(x, None, wrong))  # noqa: B023
+    refused(TypeError, "has no rows", lambda: distribute_tensor(genesis.tensor(1.0)))
+    if size > 1:
+        refused(ValueError, f"divides {2 * size - 1} into", lambda: DTensor.from_local(genesis.ones(1 if rank == 0 else 2)))
+
+
+def states_of_rank_0():
+    """They leave the devices at one rank, which gives them to all; a model without memory takes them."""
+    plain, a, model, b = trained()
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True, broadcast_from_rank0=True)
+    state, moments = get_model_state_dict(model, options=options), get_optimizer_state_dict(model, b, options=options)
+    assert (state == {} and moments == {}) is (rank > 0)
+    with genesis.device("meta"):
+        again = network()
+    again = sharded(again)
+    set_model_state_dict(again, state, options=options)
+    c = optim.Adam(again.parameters(), 0.7)
+    set_optimizer_state_dict(again, c, moments, options=options)
+    goes_on(plain, a, again, c)
+
+
+def assigned_parameters():
+    """A parameter that is assigned is that of the module from then on, for an optimizer, too."""
+    plain, model = network(), sharded(network(seed=1))
+    for name in ("0.weight", "0.bias", "2.weight", "2.bias"):
+        at, p = model.get_parameter(name)._sharding, plain.get_parameter(name).detach()
+        layer, _, last = name.partition(".")
+        setattr(model[int(layer)], last, nn.Parameter(p[at.begin : at.end].clone()))
+    a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(model.parameters(), 0.1)
+    for x in X[:2]:
+        step(plain, a, x)
+        step(model, b, x)
+    near(plain, model)
+
+
 def what_looks_at_the_whole_is_refused():
     model = sharded(network())
     for kind in (optim.LBFGS, optim.Adafactor, optim.Muon):
@@ -124,6 +194,9 @@ def what_looks_at_the_whole_is_refused():
 snapshots(sys.argv[1] + "/a")
 saved_as_a_dict(sys.argv[1] + "/b")
 whole_states()
+tensors_in_parts()
+states_of_rank_0()
+assigned_parameters()
 what_looks_at_the_whole_is_refused()
 dist.barrier()
 print(f"rank {rank} is done")
