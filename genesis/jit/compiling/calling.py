@@ -35,6 +35,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.again import Again, renewed
 from genesis.jit.compiling.checks import apart, arguments, guards, origins, surroundings
 from genesis.jit.compiling.flow import closed, used_up
 from genesis.jit.compiling.joint import Decided
@@ -63,11 +64,11 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
     apart(text, graph, count)
     if decided.gradients is not None:
         origins(text, example, decided.gradients)
-    guards(text, graph)
+    again = guards(text, graph, [_leaf_tensors(graph)[i]._node for i in renewed(graph, step)])
     gradients = _gradients(text, graph)
     text.add(*(["done = []"] if decided.calls else []))
     text.add(f"with {text.name(object_lock(reentrant=bool(decided.calls)))}:")
-    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, decided)])
+    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, decided, again)])
     text.add(*_returned(text, graph, count, flow, decided))
     return text.compiled("call", "sure, args, kwargs")
 
@@ -125,7 +126,9 @@ def _negative_zeros(var: Var) -> Any:
 # ---- the call
 
 
-def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[str], decided: Decided) -> Iterator[str]:
+def _computed(
+    text: Text, graph: Graph, step: Any, count: int, gradients: list[str], decided: Decided, again: Again | None
+) -> Iterator[str]:
     """The counts go up, the numbers are asked for, all is computed and written."""
     streams = [text.name(s) for s in graph.binding.streams]
     numbers, undo = numbers_of(text, graph)
@@ -142,6 +145,9 @@ def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[s
     if isinstance(step, Segments):
         done = "done" if decided.calls else "None"
         more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, again=True))}"
+    if again is not None:
+        yield f"    kept = {text.name(again)}.arrays if same == 1 else ()"
+        more = ", kept"
     yield f"    values = {text.name(step.run)}({given}, numbers, ({starts}){more})"
     undo += [f"{s}._position(s{i})" for i, s in enumerate(streams)]
     if isinstance(step, Segments):
@@ -152,6 +158,7 @@ def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[s
         f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
     ]
     settled += [*_counted(text, graph), *_set_gradients(text, graph, step)]
+    settled += [] if again is None else [f"if not kept: {text.name(again)}.keep(values)"]
     settled += [f"{f'x{x}' if x.__class__ is int else text.name(x)}.requires_grad_({now})" for x, now in decided.turned]
     if not settled and not graph.program.writes:
         yield "except BaseException:"

@@ -22,6 +22,7 @@ from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.again import Again
 from genesis.jit.compiling.identity import Rows, unchanged
 from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.text import MISS, Text
@@ -261,11 +262,19 @@ class Guarded:
         name = self.text.name
         name((table, self.rows))  # so they live
         looks = name(self.text.later(self.seen.lines))
-        return [f"if not {name(asked)}({table.ctypes.data}) and {looks}() is MISS: return MISS", *self.others.lines()]
+        line = f"if not same and {looks}() is MISS: return MISS"
+        return [f"same = {name(asked)}({table.ctypes.data})", line, *self.others.lines()]
 
 
-def guards(text: Text, graph: Graph) -> None:
-    """Modules, optimizers, captured tensors and names are as they were at the trace."""
+def guards(text: Text, graph: Graph, renewed: Sequence[Any] = ()) -> Again | None:
+    """Modules, optimizers, captured tensors and names are as they were at the trace.
+
+    Args:
+        renewed: nodes of leaves whose gradients may be written into what they have, see `Again`
+
+    Returns:
+        where these are, if native code can look; where nothing else has them the variable ``same`` is 1
+    """
     guarded = Guarded(text)
     for guard in graph.binding.guards:
         if isinstance(guard, CapturedAsTheyWere):
@@ -281,7 +290,10 @@ def guards(text: Text, graph: Graph) -> None:
                 text.unless(f"{text.name(guard.changed)}() is None")
             else:
                 holding(guarded, answers)
+    looks = bool(renewed and guarded.rows.rows and unchanged() is not None)
+    again = Again(guarded.rows, renewed) if looks else None
     text.add(*guarded.lines())
+    return again
 
 
 def _decision(text: Text, guard: Decision) -> None:

@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from genesis.core.graph.tensor import Tensor
 from genesis.kernels.llvm import native
 
-WORD, DICT, LIST, ENTRY = 1, 2, 3, 4  # kinds of rows
+WORD, DICT, LIST, ENTRY, ALONE = 1, 2, 3, 4, 5  # kinds of rows
 ANY = 1  # for a value: no object is there
 _SIZE = ctypes.sizeof(ctypes.c_void_p)
 
 # whether all is as the rows say, until one of kind 0. A row is: an address, and the word that is there; a dictionary, how
 # many entries it has, and their keys and values in its order; a list, how many items it has, and these; a dictionary, a
-# key, and its value or 0
+# key, and its value or 0; where a tensor is, its class, where in it its array is, and that: behind all others, and 2 is
+# returned if anything else has the tensor, or anything else but it and one more the array
 _UNCHANGED = """
 define i32 @unchanged(ptr %table) {
 entry:
@@ -44,7 +46,7 @@ entry:
   %value_at = alloca ptr
   br label %row
 row:
-  %at = phi ptr [ %rows, %entry ], [ %more, %word ], [ %after_entry, %entry_of_dict ], [ %entry_at, %in_dict ], [ %item_here, %in_list ]
+  %at = phi ptr [ %rows, %entry ], [ %more, %word ], [ %after_entry, %entry_of_dict ], [ %entry_at, %in_dict ], [ %item_here, %in_list ], [ %after_alone, %of_two ]
   %thing_at = getelementptr i64, ptr %at, i64 1
   %second_at = getelementptr i64, ptr %at, i64 2
   %more = getelementptr i64, ptr %at, i64 3
@@ -52,7 +54,7 @@ row:
   %kind = load i64, ptr %at
   %thing = load ptr, ptr %thing_at
   %second = load i64, ptr %second_at
-  switch i64 %kind, label %yes [ i64 1, label %word i64 2, label %dict i64 3, label %list i64 4, label %entry_of_dict ]
+  switch i64 %kind, label %yes [ i64 1, label %word i64 2, label %dict i64 3, label %list i64 4, label %entry_of_dict i64 5, label %alone ]
 word:
   %now = load i64, ptr %thing
   %same_word = icmp eq i64 %now, %second
@@ -108,8 +110,34 @@ seen_item:
   %next_item = getelementptr i64, ptr %item_here, i64 1
   %next_i = add i64 %i, 1
   br label %in_list
+alone:
+  %tensor = load ptr, ptr %thing
+  %none_there = icmp eq ptr %tensor, null
+  br i1 %none_there, label %shared, label %of_class
+of_class:
+  %class_at = getelementptr i64, ptr %tensor, i64 1
+  %class = load i64, ptr %class_at
+  %same_class = icmp eq i64 %class, %second
+  br i1 %same_class, label %of_one, label %shared
+of_one:
+  %holders = load i32, ptr %tensor
+  %one = icmp eq i32 %holders, 1
+  %offset = load i64, ptr %more
+  %array_at = getelementptr i8, ptr %tensor, i64 %offset
+  %array = load ptr, ptr %array_at
+  %wanted_array = load ptr, ptr %after_entry
+  %same_array = icmp eq ptr %array, %wanted_array
+  %its = and i1 %one, %same_array
+  br i1 %its, label %of_two, label %shared
+of_two:
+  %after_alone = getelementptr i64, ptr %at, i64 5
+  %holders_of_array = load i32, ptr %array
+  %two = icmp eq i32 %holders_of_array, 2
+  br i1 %two, label %row, label %shared
 yes:
   ret i32 1
+shared:
+  ret i32 2
 no:
   ret i32 0
 }
@@ -125,6 +153,7 @@ class Rows:
     def __init__(self) -> None:
         self.rows: dict[tuple[int, ...], None] = {}
         self.kept: list[Any] = []
+        self.slots: list[int] = []  # of tensors that nothing else is to have
 
     def attribute(self, thing: Any, name: str) -> bool:
         """What a slot of an object holds, or a cell of a closure (``cell_contents``)."""
@@ -161,6 +190,14 @@ class Rows:
             self.rows[(LIST, id(holder), len(holder), *map(id, holder))] = None
         return type(holder) is list
 
+    def alone(self, thing: Any, name: str) -> None:
+        """The tensor that a slot of an object holds, and its array, which `expect` names, are held by nothing else."""
+        self.slots.append(id(thing) + _found(type(thing), name))
+
+    def expect(self, arrays: Sequence[Any]) -> None:
+        """The arrays of these tensors, one for each; whoever calls this holds them in one place."""
+        self.words[1 - 5 * len(arrays) : -3 : 5] = list(map(id, arrays))
+
     def _pairs(self, holder: dict[Any, Any], pairs: list[tuple[Any, int]]) -> bool:
         self.kept += [key for key, _ in pairs]
         self.rows[(DICT, id(holder), len(pairs), *[word for key, value in pairs for word in (id(key), value)])] = None
@@ -169,7 +206,10 @@ class Rows:
     def table(self) -> Any:
         """The argument of `unchanged`, an array."""
         words = [word for row in self.rows for word in row]
-        return np.array([_addresses().ctypes.data, *words, 0, 0, 0, 0], np.uint64)
+        of_tensors = (id(Tensor), _found(Tensor, "_array"), 0) if self.slots else ()
+        words += [word for slot in self.slots for word in (ALONE, slot, *of_tensors)]
+        self.words = np.array([_addresses().ctypes.data, *words, 0, 0, 0], np.uint64)
+        return self.words
 
 
 def _behind(holder: Any) -> Any:
@@ -191,6 +231,12 @@ def _offset(kind: type, name: str) -> int | None:
     return next((i * _SIZE for i, word in enumerate(words) if word == id(sign)), None)
 
 
+def _found(kind: type, name: str) -> int:
+    offset = _offset(kind, name)
+    assert offset is not None
+    return offset
+
+
 @functools.cache
 def _addresses() -> Any:
     """Where functions of the interpreter are, in the order in which native code reads them."""
@@ -200,8 +246,8 @@ def _addresses() -> Any:
 
 @functools.cache
 def unchanged() -> Callable[[int], int] | None:
-    """A function of the address of a `Rows.table`: whether all objects are where they were. It holds the lock of the
-    interpreter; None in an interpreter without that lock.
+    """A function of the address of a `Rows.table`: whether all objects are where they were, and 1 if besides nothing else
+    has the tensors of `Rows.alone`. It holds the lock of the interpreter; None in an interpreter without that lock.
     """
     if native.host() is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None

@@ -34,9 +34,13 @@ class Runner:
     """
 
     def __init__(
-        self, step: Compiled, constants: Sequence[tuple[Spec, Array]], functions: dict[str, int] | None = None
+        self,
+        step: Compiled,
+        constants: Sequence[tuple[Spec, Array]],
+        functions: dict[str, int] | None = None,
+        left: int = 0,
     ) -> None:
-        self.step = step
+        self.step, self.left = step, left
         if step.size > memory.LARGE:  # what eager calls keep for the next ones gives way to memory that is planned
             memory.release()
         self.constants = [laid_out(array, spec) for spec, array in constants]
@@ -59,6 +63,8 @@ class Runner:
         """What runs a call, see `Step.run`: straight lines, for it is to cost little."""
         makers = [maker(spec) for spec in self.step.returns]
         small = [isinstance(make, functools.partial) and make.func is np.empty for make in makers]
+        first = len(makers) - self.left
+        self.small = all(small[first:]) and not self._mixed()  # see `Step`
         makes = [f"empty(shape{i}, dtype{i})" if plain else f"make{i}()" for i, plain in enumerate(small)]
         mixed, entry, enter = self._mixed(), "", "enter(context.at)"
         streams = range(self.step.streams)
@@ -69,11 +75,14 @@ class Runner:
             entry = "context.threads(pace.entry(entry()))\n        pace.left -= 1\n        "
             enter = "(enter(context.at) if pace.left >= 0 else pace.timed(enter, context.at))"
         source = f"""
-def run(arrays, numbers=(), starts=()):
+def run(arrays, numbers=(), starts=(), kept=()):
     if watching:
         return watched(arrays, numbers, starts)
     takes = tuple(arrays)
-    returns = ({"".join([f"{make}, " for make in makes])})
+    if kept:
+        returns = ({"".join([f"{make}, " for make in makes[:first]])}*kept,)
+    else:
+        returns = ({"".join([f"{make}, " for make in makes])})
     try:
         context = free.pop()
     except IndexError:

@@ -59,6 +59,8 @@ class Step:
             argument, the captured tensor, or the ``.grad`` of the leaf (also where that was made for the call, because
             there was no ``.grad``: the caller then sets it). The others are ``new grad``, ``no grad``, and ``grad`` of
             leaves without a variable: they are the caller's.
+        left: how many of ``returns``, the last ones, are values of writes
+        small: whether these are so small that their memory costs more than what is written to it, and can be given
 
     Raises:
         UnsupportedError: the program has values on another device than the CPU
@@ -80,9 +82,10 @@ class Step:
         if native and loops.available():
             self.compiled, functions = kept or (self._compiled(), None)
             constants = [(var.spec, array) for var, array in program.constants]
-            self._runner: Any = Runner(self.compiled, constants, functions)
+            self._runner: Any = Runner(self.compiled, constants, functions, self.left)
         else:
             self._runner = _Replayed(self)
+        self.small: bool = self._runner.small
         self.run = self._runner.run  # type: ignore[method-assign]  # without a call between
 
     def _borders(self) -> None:
@@ -92,16 +95,14 @@ class Step:
         self.takes: tuple[Var, ...] = (*program.arguments, *program.captured, *gradients)
         self.targets = {i: target for i, w in enumerate(program.writes) if (target := self._target(w)) is not None}
         self.overwrites = tuple([i in self.targets for i in range(len(program.writes))])
-        aliases = dict(program.aliases)
+        aliases, writes = dict(program.aliases), zip(program.writes, self.overwrites, strict=True)
+        left = [w.value for w, here in writes if w.value is not None and not here]
         self.returns: tuple[Var, ...] = (
             *[r for i, r in enumerate(program.results) if isinstance(r, Var) and i not in aliases],
             *program.made,
-            *[
-                w.value
-                for w, here in zip(program.writes, self.overwrites, strict=True)
-                if w.value is not None and not here
-            ],
+            *left,
         )
+        self.left = len(left)
 
     @cached_property
     def plan(self) -> Plan:
@@ -133,7 +134,11 @@ class Step:
         return (self.program.arguments if w.kind == "argument" else self.program.captured)[w.index]
 
     def run(
-        self, arrays: Sequence[Array], numbers: Sequence[float] = (), starts: Sequence[tuple[Any, int]] = ()
+        self,
+        arrays: Sequence[Array],
+        numbers: Sequence[float] = (),
+        starts: Sequence[tuple[Any, int]] = (),
+        kept: tuple[Array, ...] = (),
     ) -> Sequence[Array]:
         """Compute the program, and make its writes in place.
 
@@ -146,6 +151,7 @@ class Step:
             numbers: the numbers of the host, one for each of ``program.numbers``
             starts: for each of ``program.streams`` the generator, and the block where it is at the beginning of the call;
                 moving it on afterwards, and back after an exception, is left to the caller
+            kept: what an earlier call returned for the last ``left`` of ``returns``, to be written to
 
         Returns:
             NumPy arrays, one for each of ``returns``, in memory of their own, laid out as the specs say
@@ -154,11 +160,13 @@ class Step:
             GraphError: two arrays that are written to overlap
             Exception: what an op raises that the host computes; then nothing has been written to
         """
-        return self._runner.run(arrays, numbers, starts)  # type: ignore[no-any-return]
+        return self._runner.run(arrays, numbers, starts, kept)  # type: ignore[no-any-return]
 
 
 class _Replayed:
     """A step op by op, where there is no native code."""
+
+    small = False
 
     def __init__(self, step: Step) -> None:
         self.step = step
