@@ -23,6 +23,7 @@ from genesis.cuda.facts import *
 from genesis.cuda.graphs import *
 from genesis.cuda.kernels import activations as _activations
 from genesis.cuda.kernels import attention as _attention
+from genesis.cuda.kernels import channels as _channels
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels import draws as _draws
 from genesis.cuda.kernels import fused as _fused  # these attach themselves to the ops

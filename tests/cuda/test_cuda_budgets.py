@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from resnets import resnet, training
 
 import genesis
 from genesis import jit, nn
@@ -131,7 +132,7 @@ BUDGETS = {
         730_000,
     ),
     "a layer of a transformer with AdamW, in bfloat16": (lambda: half(Block(), 4, 64, 64), 46, 7_400_000, 630_000),
-    "a residual block, forward and backward": (lambda: of_module(Residual(), 8, 16, 16, 16), 32, 7_000_000, 1_050_000),
+    "a residual block, forward and backward": (lambda: of_module(Residual(), 8, 16, 16, 16), 18, 2_550_000, 265_000),
 }
 
 
@@ -207,6 +208,25 @@ def test_the_step_of_gpt2(vast):
     assert sum([p.numel() for p in model.parameters()]) == 124_439_808
     milliseconds = now.seconds(4.3e12, 790e12) * 1e3
     assert (now.launches <= 656, now.moved <= 62.0e9, now.arena <= 3.65e9, milliseconds <= 25.2) == (True,) * 4, (
+        f"{milliseconds:.2f} ms", str(now).splitlines()[0],
+    )  # fmt: skip
+
+
+# depth: batch, parameters, launches, bytes moved, of the arena, and the least milliseconds by the same model
+RESNETS = {
+    18: (64, 11_689_512, 355, 8.71e9, 0.91e9, 2.58),
+    50: (64, 25_557_032, 773, 28.96e9, 3.81e9, 7.55),
+}
+
+
+@pytest.mark.parametrize("depth", [18, pytest.param(50, marks=pytest.mark.slow)])
+def test_the_step_of_a_resnet(depth, vast):
+    """Images of 224 x 224 in bfloat16, with batch norm and momentum."""
+    batch, parameters, launches, moved, arena, least = RESNETS[depth]
+    assert sum([p.numel() for p in resnet(depth).parameters()]) == parameters
+    now = told(*training(depth, batch))
+    milliseconds = now.seconds(4.3e12, 790e12) * 1e3
+    assert (now.launches <= launches, now.moved <= moved, now.arena <= arena, milliseconds <= least) == (True,) * 4, (
         f"{milliseconds:.2f} ms", str(now).splitlines()[0],
     )  # fmt: skip
 

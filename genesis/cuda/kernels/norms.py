@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.arrays.spec import Spec, contiguous_strides
+from genesis.arrays.spec import Spec, strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray
@@ -19,11 +19,11 @@ _KNOWN = 4096  # as many calls, by how their operands are laid out, are remember
 
 def by_rule(name: str, args: tuple[Any, ...], outs: list[Spec]) -> Launches | None:
     """The launches of a rule for a call that is laid out like this one."""
-    key = (name, _signature(args), *[(spec.shape, spec.dtype) for spec in outs])
+    key = (name, _signature(args), *[(spec.shape, spec.dtype, spec.strides) for spec in outs])
     if key not in _known:
         if len(_known) >= _KNOWN:
             _known.clear()
-        laid = [Spec(spec.shape, spec.dtype, strides=contiguous_strides(spec.shape)) for spec in outs]
+        laid = [Spec(spec.shape, spec.dtype, strides=strides_of(spec)) for spec in outs]
         _known[key] = launches(name, args, laid, True)
     return _known[key]
 

@@ -99,7 +99,8 @@ class _Assembly:
         self.members = members
         split = sum([m[-1] < rows for m in members])
         # operands that lie beside each other along an axis, times the lanes that can be filled
-        beside = [min(n, LANES) * sum([s[m[-1]] == 1 for s in strides]) for n, m in zip(axes, members, strict=True)]
+        counted = [s for s in strides if any(s[rows:])] if self.processors and rows else strides
+        beside = [min(n, LANES) * sum([s[m[-1]] == 1 for s in counted]) for n, m in zip(axes, members, strict=True)]
         columns = list(range(split, len(axes)))
         best = max(range(len(axes)), key=lambda i: (beside[i], i >= split, i), default=0)
         self.down = group.rows is not None and best < split and axes[best] > 1  # vectors of rows

@@ -64,6 +64,14 @@ def without_ones(part: Part) -> Part:
     return _with_axes(replace(part, rows=rows), [part.axes[i] for i in kept], lambda s: tuple([s[i] for i in kept]))
 
 
+def _gives_elements(part: Part) -> bool:
+    return part.rows is not None and any([any(g.strides[part.rows :]) for g in part.gives])
+
+
+def _reordered(part: Part, order: Sequence[int]) -> Part:
+    return _with_axes(part, [part.axes[d] for d in order], lambda s: tuple([s[d] for d in order]))
+
+
 def _with_axes(part: Part, axes: Sequence[int], change) -> Part:  # type: ignore[no-untyped-def]
     reads = tuple([replace(r, strides=change(r.strides)) for r in part.reads])
     gives = tuple([replace(g, strides=change(g.strides)) for g in part.gives])
@@ -71,10 +79,14 @@ def _with_axes(part: Part, axes: Sequence[int], change) -> Part:  # type: ignore
 
 
 class Group:
-    """Parts over the same axes; the first ``rows`` of them are rows, if any of the parts has columns."""
+    """Parts over the same axes; the first ``rows`` of them are rows, if any of the parts has columns.
 
-    def __init__(self, part: Part) -> None:
-        self.axes, self.rows, self.parts = part.axes, part.rows, [part]
+    ``in_any_order``: parts without columns may be joined with parts whose rows are other axes than their first, if these
+    give elements (a norm of channels), not numbers of rows alone.
+    """
+
+    def __init__(self, part: Part, in_any_order: bool = False) -> None:
+        self.axes, self.rows, self.parts, self.in_any_order = part.axes, part.rows, [part], in_any_order
         self.given = {g.var: g for g in part.gives}
         self.why = ""
 
@@ -98,6 +110,38 @@ class Group:
         return why
 
     def _taken(self, part: Part, alone: bool = False) -> str:
+        why = self._taken_so(part, alone)
+        if not why or not self.in_any_order or (self.rows is None) == (part.rows is None):
+            return why
+        if not any([_gives_elements(p) for p in (*self.parts, part)]):
+            return why
+        order = self._order_in(part)
+        if order is None:
+            return why
+        if part.rows is None:
+            return why if self._taken_so(_reordered(part, order), alone) else ""
+        before = self.axes, self.parts, self.given
+        back = sorted(range(len(order)), key=order.__getitem__)
+        self.parts = [_reordered(p, back) for p in self.parts]
+        self.axes, self.given = self.parts[0].axes, {g.var: g for p in self.parts for g in p.gives}
+        if self._taken_so(part, alone):
+            self.axes, self.parts, self.given = before
+            return why
+        return ""
+
+    def _order_in(self, part: Part) -> list[int] | None:
+        """Which axis of a part each of the group's is, as what it reads of the group says."""
+        for read in part.reads:
+            own = self.given.get(read.root)
+            if own is not None and sorted(part.axes) == sorted(self.axes):
+                mine, theirs = [
+                    list(zip(*each, strict=True)) for each in ((self.axes, own.strides), (part.axes, read.strides))
+                ]
+                known = 0 not in own.strides and len(set(mine)) == len(mine) and set(mine) == set(theirs)
+                return [theirs.index(each) for each in mine] if known else None
+        return None
+
+    def _taken_so(self, part: Part, alone: bool) -> str:
         for axes, rows, fitted in self._fits(part):
             mine = [_cut_part(p, axes, self.rows) for p in self.parts]
             given = {g.var: g for p in mine for g in p.gives}

@@ -107,7 +107,7 @@ class Memory:
         self, regions: dict[Var, Region], numbers: set[Var], constants: dict[Var, np.ndarray[Any, Any]] | None = None
     ) -> None:
         self.regions, self.numbers, self.constants = regions, numbers, constants or {}
-        self.moments: dict[Var, Var] = {}  # mean and variance of the channels of values, where they are computed
+        self.moments: dict[Var, Any] = {}  # mean and variance of the channels of values, where they are computed
         self.recurrent: dict[Var, tuple[int, int, bool]] = {}  # layers by what they keep: steps, batch, and backwards
         self.checked: set[Check] = set()  # what was looked at before everything else
         self.states: dict[int, StreamState] = {}  # of streams of random numbers
