@@ -241,7 +241,8 @@ def repaired(program: Program) -> tuple[Program, list[Any]]:
 
 def part(program: Program) -> float:
     """How far numbers may be apart whose sums have other orders: a part in a thousand; where they are rounded to bfloat16
-    a unit of that, for two orders may lie on both sides of a boundary.
+    a unit of that, for two orders may lie on both sides of a boundary (a unit of the largest number of a tensor: what
+    cancels is made of such).
     """
     return 2.0**-7 if any(["bfloat16" in line for line in program.step]) else 1e-3
 
@@ -253,7 +254,8 @@ def equal(a: Any, b: Any, exactly: bool = True, part: float = 1e-3) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if exactly or a.dtype.kind != "f":
             return a.shape == b.shape and a.tobytes() == b.tobytes()
-        return a.shape == b.shape and np.allclose(a, b, part, part, equal_nan=True)
+        largest = max(1.0, float(np.nanmax(np.abs(a[np.isfinite(a)]), initial=0.0))) if part > 1e-3 else 1.0
+        return a.shape == b.shape and np.allclose(a, b, part, part * largest, equal_nan=True)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return False
     return (
