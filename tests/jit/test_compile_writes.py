@@ -42,6 +42,27 @@ def test_items_of_views_are_written_to(write):
     compared(scope["step"], [])
 
 
+def test_items_of_tensors_in_a_list_of_the_outside():
+    """Found by fuzz_training, seed 3003469."""
+
+    def seen(compiled):
+        kept, results = [genesis.zeros(3), genesis.ones(3)], []
+
+        def step(x):
+            kept[-1][0] = x[0, 1]
+            y = sum(kept) - x[0]
+            kept[len(kept) - 2][1] += x[1, 1]
+            return y
+
+        run = genesis.compile(step, fullgraph=True) if compiled else step
+        for call in range(5):
+            results += [run(genesis.arange(6.0).reshape(2, 3) * call).tolist(), *[t.tolist() for t in kept]]
+        return results
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)
+
+
 LOG = []
 
 

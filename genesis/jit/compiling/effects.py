@@ -74,7 +74,7 @@ _CACHING: Any = type(functools.lru_cache(len))
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
-_LOOKING = "says what a tensor is"
+_LOOKING, _WRITING = "says what a tensor is", "writes to items of one"
 _LOOKS = [
     "shape", "dtype", "device", "ndim", "size", "dim", "numel", "itemsize", "element_size", "nbytes", "stride",
     "is_contiguous", "__len__", "requires_grad", "is_leaf", "grad_fn",
@@ -105,6 +105,8 @@ class Watch:
         self._met: dict[int, tuple[Any, Any, str]] = {}  # with what is young if they are
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
         self._kinds: dict[CodeType, str] = {} if known is None else dict.fromkeys(_looks(), _LOOKING)
+        self._kinds[Tensor.__setitem__.__code__] = _WRITING
+        self._written: dict[int, set[int]] = {}  # by frame: the instructions that wrote to items of tensors
         self._frames: set[int] = set()
         self._importing: FrameType | None = None
         self.lines: set[tuple[str, int]] = set()  # of programs, that are known to write to objects: they must not run
@@ -161,9 +163,11 @@ class Watch:
         if self._importing is not None or code.co_name == "<module>":
             self._import(frame, event)
             return
-        if kind is _LOOKING:
-            if event == "call":
+        if kind is _LOOKING or kind is _WRITING:
+            if event == "call" and kind is _LOOKING:
                 self._looked(frame.f_locals["self"])
+            elif event == "call" and frame.f_back is not None:
+                self._written.setdefault(id(frame.f_back), set()).add(frame.f_back.f_lasti)
             return
         if kind is _FOREIGN and self._caller(frame) is _OURS:
             return
@@ -310,10 +314,11 @@ class Watch:
         return len(store.target) == 1 and store.target[0] in makes(code)
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
-        for target, name, line, sure, through in stores_of(code):
+        written = self._written.pop(id(frame), ())
+        for target, name, line, sure, at in stores_of(code):
             if name == "grad" and (target is None or not sure):
                 continue  # a tensor says itself that its .grad is set
-            if through is not None and sure and not name and self._leads_to_tensor(frame, through):
+            if at in written and (target is None or not sure):
                 continue  # and that it is written to
             if target is None:
                 known = name.startswith("nonlocal ") and self._is_inner(frame, name.removeprefix("nonlocal "))
@@ -352,19 +357,6 @@ class Watch:
             stores = list(stores_in(value, name))
             value = stores[-1][2] if stores else None
         return value
-
-    def _leads_to_tensor(self, frame: FrameType, through: tuple[str | None, ...]) -> bool:
-        """Whether a variable, or an attribute of it, is a tensor, whose methods and items give tensors on the way."""
-        first, *names = through
-        x = frame.f_locals.get(first, frame.f_globals.get(first))
-        while names and not isinstance(x, Tensor):
-            stores = list(stores_in(x, names.pop(0))) if names[0] is not None else [(None, None, None)]
-            x = stores[-1][2] if stores else None
-            if x is None:
-                return False
-        return isinstance(x, Tensor) and all(
-            [n is None or (hasattr(Tensor, n) and n not in _NO_TENSORS) for n in names]
-        )
 
     def _may_write(self, x: Any, name: str) -> bool:
         if isinstance(x, Tensor):
@@ -520,7 +512,6 @@ class Watch:
             self._note(f"a call of {kind}{name}", frame)
 
 
-_NO_TENSORS = ("numpy", "__array__")  # methods that give memory of which no tensor knows
 _CONTAINERS = (list, dict, set, deque, tuple, np.ndarray)
 
 

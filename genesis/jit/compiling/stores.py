@@ -19,9 +19,7 @@ class Store(NamedTuple):
     name: str
     line: int
     sure: bool = True  # whether the variable still holds it when the code has run
-    through: tuple[str | None, ...] | None = (
-        None  # where nobody knows: a variable, attributes, and None for calls and items
-    )
+    at: int = -1  # where the instruction is
 
 
 class _Step(NamedTuple):
@@ -29,6 +27,7 @@ class _Step(NamedTuple):
     value: Any
     effect: int  # on the height of the stack
     line: int
+    at: int = -1
 
 
 _LOADS = (
@@ -62,7 +61,7 @@ def steps_of(code: CodeType) -> tuple[_Step, ...]:
                 steps.append(_Step(f"{verb}_FAST", name, 1 if verb == "LOAD" else -1, line))
             continue
         effect = dis.stack_effect(i.opcode, i.arg if i.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
-        steps.append(_Step(i.opname, i.argrepr if i.opname == "BINARY_OP" else i.argval, effect, line))
+        steps.append(_Step(i.opname, i.argrepr if i.opname == "BINARY_OP" else i.argval, effect, line, i.offset))
     return tuple(steps)
 
 
@@ -92,11 +91,8 @@ def sets_gradients(code: CodeType) -> bool:
 
 
 def _store(steps: tuple[_Step, ...], at: int, above: int, name: str = "") -> Store:
-    value = _written_to(steps, at, above)
-    target = _chain(value)
-    through = _through(value) if target is None else None
-    known = target or through
-    return Store(target, name, steps[at].line, known is None or _still_holds(steps, at, str(known[0])), through)
+    target, step = _target(steps, at, above), steps[at]
+    return Store(target, name, step.line, target is None or _still_holds(steps, at, target[0]), step.at)
 
 
 def _still_holds(steps: tuple[_Step, ...], at: int, variable: str) -> bool:
@@ -147,10 +143,8 @@ def _handled(code: CodeType) -> tuple[tuple[int, int, bool], ...]:
     return tuple(handled)
 
 
-def _written_to(steps: tuple[_Step, ...], at: int, above: int) -> tuple[_Step, ...]:
-    """The instructions that compute what stands ``above`` values below the top of the stack before an instruction; none if
-    nobody knows.
-    """
+def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
+    """What stands ``above`` values below the top of the stack before an instruction, as a chain."""
     end = at
     if steps[at].name.startswith("STORE") and steps[end - 1].name == "SWAP":  # target.name += value
         while steps[end - 1].name == "SWAP":
@@ -159,22 +153,7 @@ def _written_to(steps: tuple[_Step, ...], at: int, above: int) -> tuple[_Step, .
     for _ in range(above):
         end = _begin(steps, end)
     begin = _begin(steps, end)
-    return steps[begin:end] if 0 <= begin < end else ()
-
-
-def _through(steps: tuple[_Step, ...]) -> tuple[str | None, ...] | None:
-    """The variable with which an expression begins and the attributes on the way, where methods of it and its items lead to
-    the value: ``a.view(-1)[0]``, not ``[a, b][0]``.
-    """
-    if not steps or steps[0].name not in _LOADS:
-        return None
-    height, names = 0, list[str | None]()
-    for step in steps:
-        height += step.effect
-        if step.name.startswith("BUILD_") and height < 2:
-            return None
-        names.append(str(step.value) if step is steps[0] or step.name in ("LOAD_ATTR", "LOAD_METHOD") else None)
-    return tuple(names)
+    return _chain(steps[begin:end]) if 0 <= begin < end else None
 
 
 def _begin(steps: tuple[_Step, ...], end: int) -> int:
