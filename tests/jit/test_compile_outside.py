@@ -174,3 +174,35 @@ def test_gradients_of_leaves_that_require_grad_inside_only(way, turns, start):
         return step, between
 
     same(make)
+
+
+@pytest.mark.parametrize("kind", ["a constant", "a number that changes"])
+def test_options_of_modules_that_the_function_sets(kind):
+    """Found by fuzz_recipes, seed 3004083: at a call that found another option the graph was made with that."""
+    norms, calls = nn.ModuleList([nn.LayerNorm(3)]), []
+
+    def make():
+        norms[0] = nn.LayerNorm(3)
+        del calls[:]
+
+        def step(x):
+            if kind == "a constant":
+                norms[0].eps = 1e-3
+            else:
+                norms[0].eps = norms[0].eps * 2
+            return norms[0](x.cumsum(0))
+
+        def between(call):
+            if call == 2:
+                norms[0] = nn.LayerNorm(3)
+            if call == 4:
+                norms[0].eps = 0.5
+            return norms[0].eps
+
+        return step, between
+
+    if kind == "a constant":
+        assert "not compiled" not in same(make, 8).explain()
+    else:
+        with pytest.warns(UserWarning, match="a LayerNorm is set to something else"):
+            same(make, 8)

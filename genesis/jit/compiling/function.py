@@ -46,7 +46,11 @@ from genesis.kernels.llvm import loops
 LIMIT = 8  # graphs of one function
 WAYS = 4  # graphs for calls that differ in what Python decided
 ATTEMPTS = 3  # at tracing a call that sets something up
-ONCE = "that it made while it was traced", "the .grad of a tensor from outside is set"  # maybe not at the next call
+ONCE = (  # maybe not at the next call
+    "that it made while it was traced",
+    "the .grad of a tensor from outside is set",
+    "is set to something else at",
+)
 STATEMENTS = 24  # that Python does at each call
 watched: ContextVar[bool] = ContextVar("genesis_compile_watched", default=False)
 compiling: ContextVar[bool] = ContextVar("genesis_compiling", default=False)

@@ -22,6 +22,7 @@ from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Op
 from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, node_of
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import Dependable
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.effects import Conflict, Moving, Stopped
@@ -180,6 +181,12 @@ class JointTracer(Tracer):
         if share_origins(origins, self.asked_gradients):
             text = "an argument that requires grad is, or came from, what a gradient is asked for"
             raise GraphError(message("trace", text, [("argument", met[0].tensor._spec())], "compute it inside"))
+
+    def depends(self, thing: Dependable) -> None:
+        titles = [call.title for call in self.hosts.calls if any([setting.changes(thing) for setting in call.sets])]
+        if titles:
+            raise GraphError(message("compile", f"a {type(thing).__name__} is set to something else at {titles[0]}"))
+        super().depends(thing)
 
     def kept(self) -> int:
         return len(self.hosts.calls)

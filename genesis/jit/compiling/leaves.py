@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple
 
 from genesis.base.errors import GraphError
 from genesis.core.functions.captures import contents
@@ -103,6 +103,21 @@ class Container(Leaf):
         return self.kind([x.now(values, given, done) if isinstance(x, Leaf) else x for x in self.items])
 
 
+class Setting(NamedTuple):
+    """That a statement sets an attribute of an object, to a constant; `UNKNOWN` where nobody knows."""
+
+    held: Any
+    name: str
+    value: Any
+
+    def changes(self, thing: Any) -> bool:
+        """Whether it may be of this object, and be something else there than it was."""
+        if self.held is not thing and (self.held is not UNKNOWN or self.name not in vars(thing)):
+            return False
+        before = vars(thing).get(self.name, UNKNOWN)
+        return type(before) is not type(self.value) or before != self.value
+
+
 class HostCall:
     """Something that Python does at each call.
 
@@ -112,6 +127,7 @@ class HostCall:
         told: which of what was computed it reads
         early: whether it comes before the step writes to tensors
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
+        sets: attributes of objects of this package, or of what nobody knows
         unknown: by what it looks up an item that it writes to in a container that nobody knows; `UNKNOWN` for any
         blind: whether it can look at no tensors but those that it is given
         raises: whether it is there to stop the function
@@ -124,7 +140,7 @@ class HostCall:
         self.told: list[int] = []
         self.changes: list[tuple[Any, Any]] = []
         self.blind, self.raises, self.early, self.feeds = True, False, False, False
-        self.may_raise, self.unknown = False, list[Any]()
+        self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done

@@ -20,6 +20,7 @@ from genesis.jit.compiling.leaves import (
     UNKNOWN,
     HostCall,
     NotKept,
+    Setting,
     is_set,
 )
 from genesis.jit.compiling.values import HostValue, Number
@@ -49,6 +50,7 @@ class Reading:
     ) -> None:
         self.globals, self.cells, self.call = statement.__globals__, cells, call
         self.cell_of, self.is_open = cell_of, is_open
+        self.constants: dict[int, Any] = {}  # what is assigned to nodes
 
     def _with_history(self, statement: ast.stmt) -> None:
         """Refuse to hand out tensors that gradients would flow through: what is computed of them has no history there. Note
@@ -101,6 +103,8 @@ class Reading:
 
     def read(self, statement: ast.stmt) -> None:
         self._with_history(statement)
+        assigned = [n for n in ast.walk(statement) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
+        self.constants = {id(target): n.value.value for n in assigned for target in n.targets}  # type: ignore[attr-defined]
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
         for node in ast.walk(statement):
@@ -167,11 +171,16 @@ class Reading:
         elif isinstance(getattr(held, "__dict__", None), dict) and not isinstance(held, Tensor):
             if LIBRARY[_file_of(type(held))]:
                 self.call.blind = False
-                self.call.changes.append((held.__dict__, None))
+                setting = Setting(held, node.attr, self.constants.get(id(node), UNKNOWN))
+                if setting.changes(held):
+                    self.call.sets.append(setting)
+                    self.call.changes.append((held.__dict__, None))
             else:
                 self.call.changes.append((held.__dict__, node.attr))
         else:
             self.call.blind = False
+            if held is UNKNOWN:
+                self.call.sets.append(Setting(UNKNOWN, node.attr, self.constants.get(id(node), UNKNOWN)))
 
     def _refuse_write(self, target: ast.expr) -> None:
         """Refuse a write to a tensor of the trace, or through a view of one from outside: it would come behind what is
