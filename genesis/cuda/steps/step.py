@@ -76,6 +76,7 @@ class DeviceStep(Step):
         self.written = set(self.targets.values())
         self.arguments = len(program.arguments)
         self.why, self.graphs = "", 0
+        self.small = False  # a graph's results are copied to memory that it does not know
         self._calls = {id(phase): _Called(phase) for phase in self.phases if not phase.stages}
         self._ready: _Ready | None = None
 
