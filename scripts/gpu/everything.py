@@ -11,6 +11,8 @@ processes at once. Nothing is begun behind the budget.
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -24,6 +26,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+# packages of which a machine's own are used where it has them, by what is imported
+OWN = {"cuda_bindings": "cuda.bindings", "ml_dtypes": "ml_dtypes", "tqdm": "tqdm"}
 Check = tuple[str, Callable[[], Any]]
 RUN = Path(__file__).resolve().parent / "run"
 ROOT = RUN.parents[2]
@@ -90,6 +94,16 @@ def outcome(work: Callable[[], Any]) -> tuple[bool, Any, bool]:
 # ---- all of them
 
 
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="scripts/gpu/run all", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
+    parser.add_argument("--budget", type=float, default=480.0, help="seconds, after which nothing is begun")
+    parser.add_argument("--carried", type=Path, default=Path(".gpu"), help="wheels and machine code")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    options = parser.parse_args(arguments)
+    return everything(options.out, options.budget, options.carried, options.parts)
+
+
 def everything(out: Path, budget: float, carried: Path, parts: list[str]) -> int:
     """All parts within so many seconds; 1 if something was wrong."""
     begun = time.time()
@@ -119,7 +133,8 @@ def prepared(scratch: Path, carried: Path, lines: Lines) -> dict[str, str]:
     """What was carried, where processes find it: packages, and machine code in a folder that is ours alone."""
     environment, site, kept = dict(os.environ), scratch / "site", scratch / "cache"
     kept.mkdir(mode=0o700)
-    wheels, cubins = sorted(carried.glob("*.whl")), sorted(carried.glob("*.cubin"))
+    cubins = sorted(carried.glob("*.cubin"))
+    wheels = [wheel for wheel in sorted(carried.glob("*.whl")) if not is_there(wheel)]
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as file:
             file.extractall(site)
@@ -135,6 +150,15 @@ def prepared(scratch: Path, carried: Path, lines: Lines) -> dict[str, str]:
     said = {"wheels": [w.name for w in wheels], "cubins": len(cubins)}
     lines.add(part="facts", check="carried", state="done", ok=True, said=said)
     return environment
+
+
+def is_there(wheel: Path) -> bool:
+    """Whether the machine has the package of a wheel, which is used then."""
+    name = OWN.get(wheel.name.partition("-")[0])
+    try:
+        return name is not None and importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # not even the package that it would be in
+        return False
 
 
 def without_carried(scratch: Path) -> dict[str, str]:

@@ -104,3 +104,18 @@ def test_no_failure_stops_the_others(count, tmp_path, monkeypatch):
     assert told["checks"] == 7 and len(started) >= 4  # with what was carried
     assert everything.everything(tmp_path / "out", -1.0, tmp_path / "nothing", ["smoke"]) == 0
     assert len(json.loads((tmp_path / "out" / "summary.json").read_text())["not reached"]) == 6
+
+
+def test_a_machine_needs_no_package_to_begin():
+    """What was carried is unpacked by a process that has nothing but Python."""
+    done = subprocess.run(
+        [sys.executable, "-E", "-S", SCRIPT, "all", "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "--carried" in done.stdout, done.stderr
+
+
+def test_packages_that_a_machine_has_are_its_own(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    everything = importlib.import_module("everything")
+    there = [name for name in ("ml_dtypes-1.0-any.whl", "nvmath_python-1.0-any.whl") if everything.is_there(Path(name))]
+    assert there == ["ml_dtypes-1.0-any.whl"]
