@@ -16,8 +16,9 @@ from genesis.distributed.checkpoint import direct
 
 
 @pytest.mark.parametrize("size", [0, 1, direct.ROOM - 1, direct.ROOM, direct.ROOM + 1, 2 * direct.ROOM + 5000])
+@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("where", ["disk", "memory", "short", "refused", "never"])
-def test_files_past_the_cache_have_every_byte(tmp_path, monkeypatch, size, where):
+def test_files_past_the_cache_have_every_byte(tmp_path, monkeypatch, size, where, at_once):
     """In pieces of any size, where the file system knows no other way (memory), takes less than it is given (short), cannot
     do it (refused), or the system has no name for it.
     """
@@ -39,7 +40,11 @@ def test_files_past_the_cache_have_every_byte(tmp_path, monkeypatch, size, where
     path = Path(folder.name, "file")
     data = np.random.default_rng(0).integers(0, 256, size, np.uint8).tobytes()
     with direct.File(path) as file:
-        for begin in range(0, size, 300_001):
+        if at_once:
+            memory = direct.large_pages(size)
+            memory[:] = np.frombuffer(data, np.uint8)
+            file.write_at_once(memory)
+        for begin in range(0, 0 if at_once else size, 300_001):
             file.write(data[begin : begin + 300_001])
         file.end()
     assert (path).read_bytes() == data

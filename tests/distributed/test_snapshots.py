@@ -150,10 +150,13 @@ def test_memory_of_copies_is_used_again(tmp_path):
     x, snapshots = genesis.ones(1000), dcp.Snapshots(tmp_path)
     snapshots.save(1, {"x": x})
     snapshots.wait()
-    first = snapshots._copies["x"]
+    first = snapshots._copies.image
     snapshots.save(2, {"x": x})
     snapshots.wait()
-    assert snapshots._copies["x"] is first and snapshots._copies["x"] is not x._array
+    assert snapshots._copies.image is first and not np.may_share_memory(first.hosts["x"], x._array)
+    snapshots.save(3, {"x": genesis.ones(1001)})
+    snapshots.wait()
+    assert snapshots._copies.image is not first
 
 
 # ---- what goes wrong

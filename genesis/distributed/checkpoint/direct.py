@@ -12,13 +12,15 @@ import errno
 import fcntl
 import mmap
 import os
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from genesis.kernels.llvm.crc import crc32
+
 ROOM = 1 << 22  # bytes that are given to the disk at once: two large pages
+PAGE = 4096
 _LARGE = 1 << 21  # bytes of a large page: of small ones the system takes each by itself, which costs more than the copy
 _DIRECT = getattr(os, "O_DIRECT", 0)
 
@@ -33,7 +35,7 @@ class File:
     def __init__(self, path: Path) -> None:
         self.size = self.crc32 = 0
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        self._room = _large_pages(ROOM)
+        self._room: Any = None
         self._held, self._full = 0, False
 
     def __enter__(self) -> File:
@@ -45,6 +47,8 @@ class File:
     def write(self, data: Any) -> None:
         """Write bytes behind those before."""
         given, begin = np.frombuffer(data, np.uint8), 0
+        if self._room is None:
+            self._room = large_pages(ROOM)
         while begin < given.size:
             count = min(given.size - begin, ROOM - self._held)
             self._room[self._held : self._held + count] = given[begin : begin + count]
@@ -56,16 +60,29 @@ class File:
                 self._full = True
                 self._give()
 
+    def write_at_once(self, memory: np.ndarray[Any, Any]) -> None:
+        """Write bytes that begin with a page, as `large_pages` has them, without a copy; there is nothing before."""
+        pages = memory.size - memory.size % PAGE
+        self._go_direct(pages > 0)
+        self._give_these(memory[:pages])
+        self._go_direct(False)
+        self._give_these(memory[pages:])
+
     def end(self) -> None:
         """Write the rest, and wait until all of it is on the disk."""
         self._go_direct(False)
-        self._give()
+        if self._held:
+            self._give()
         os.fsync(self._handle)
 
     def _give(self) -> None:
         """Give the disk what is held."""
-        data = self._room[: self._held].data
-        self.crc32, self.size, self._held = zlib.crc32(data, self.crc32), self.size + self._held, 0
+        held, self._held = self._held, 0
+        self._give_these(self._room[:held])
+
+    def _give_these(self, memory: np.ndarray[Any, Any]) -> None:
+        data = memory.data
+        self.crc32, self.size = crc32(data, self.crc32), self.size + memory.size
         while data:
             try:
                 data = data[os.write(self._handle, data) :]
@@ -84,7 +101,7 @@ class File:
         return False
 
 
-def _large_pages(size: int) -> np.ndarray[Any, Any]:
+def large_pages(size: int) -> np.ndarray[Any, Any]:
     """Memory that begins with a large page, where the system has them."""
     memory = mmap.mmap(-1, size + _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):

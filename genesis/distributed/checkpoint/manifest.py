@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from genesis.base import dtypes
 from genesis.base.errors import GenesisError, message
 from genesis.base.late import Late
+from genesis.kernels.llvm.crc import crc32
 
 _atomic = Late("genesis.io.atomic")
 NAME = "manifest.json"
@@ -139,7 +139,7 @@ def verify(folder: Path, manifest: Manifest, what: str = "load") -> None:
         crc = 0
         with open(folder / Path(name).name, "rb") as file:
             while piece := file.read(_READ):
-                crc = zlib.crc32(piece, crc)
+                crc = crc32(piece, crc)
         if crc != known["crc32"]:
             text = f"{folder / name} is damaged: its crc32 is not the one of the manifest"
             raise Damaged(message(what, text, hint=_HINT))

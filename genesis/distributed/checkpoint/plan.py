@@ -8,9 +8,13 @@ import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from genesis.base.errors import message
+from genesis.core.graph.tensor import wrap
 from genesis.distributed.checkpoint.manifest import CheckpointException
 from genesis.distributed.checkpoint.parts import Piece, entries
+from genesis.distributed.collectives import all_gather_into_tensor
 from genesis.distributed.groups import GroupMember, group_of
 from genesis.distributed.objects import all_gather_object
 
@@ -39,15 +43,19 @@ def agree(folder: Path, tree: Any, pieces: dict[str, Piece], group: Any, alone: 
     if size == 1:
         return Plan(secrets.token_hex(4), 0, 1, pieces, [tree], members.calls.timeout)
     sizes = {name: 0 if piece.buffer else int(piece.value.nbytes) for name, piece in pieces.items() if piece.whole}
-    said: list[Any] = [None] * size
-    own = [secrets.token_hex(4), zlib.crc32(repr((tree, sizes)).encode()), os.path.abspath(folder)]
-    all_gather_object(said, own, group)
-    other = next((each for each in range(size) if said[each][2] != said[0][2]), None)
-    if other is not None:  # rank 0 would wait for notes of the others, and they for its manifest
-        text = f"ranks name different folders: rank 0 {said[0][2]}, rank {other} {said[other][2]}"
+    path = os.path.abspath(folder)
+    own = np.array([secrets.randbits(32), _digest((tree, sizes)), _digest(path)])
+    said = np.empty((size, len(own)), own.dtype)
+    all_gather_into_tensor(wrap(said), wrap(own), members)  # numbers, that all objects need not be sent
+    token, others, paths = (each.tolist() for each in said.T)
+    if len(set(paths)) > 1:  # rank 0 would wait for notes of the others, and they for its manifest
+        named: list[Any] = [None] * size
+        all_gather_object(named, path, group)
+        other = next(each for each in range(size) if paths[each] != paths[0])
+        text = f"ranks name different folders: rank 0 {named[0]}, rank {other} {named[other]}"
         raise CheckpointException(message("save", text, hint="one folder, which all ranks see"))
     trees, all_sizes = [tree], [sizes] * size
-    if len({each[1] for each in said}) > 1:
+    if len(set(others)) > 1:
         full: list[Any] = [None] * size
         all_gather_object(full, [tree, sizes], group)
         trees, all_sizes = [each[0] for each in full], [each[1] for each in full]
@@ -56,7 +64,7 @@ def agree(folder: Path, tree: Any, pieces: dict[str, Piece], group: Any, alone: 
         name: piece for name, piece in pieces.items()
         if (writers[name] == rank if piece.whole else _writes(name, piece, members))
     }  # fmt: skip
-    return Plan(said[0][0], rank, size, mine, trees, members.calls.timeout)
+    return Plan(f"{token[0]:08x}", rank, size, mine, trees, members.calls.timeout)
 
 
 def _writes(name: str, piece: Piece, members: Any) -> bool:
@@ -67,6 +75,10 @@ def _writes(name: str, piece: Piece, members: Any) -> bool:
         return True
     having = [rank for rank in replicas.ranks if rank in members.ranks]
     return bool(having[zlib.crc32(name.encode()) % len(having)] == members.ranks[members.rank()])
+
+
+def _digest(value: Any) -> int:
+    return zlib.crc32(repr(value).encode())
 
 
 def _writers(sizes: list[dict[str, int]]) -> dict[str, int]:

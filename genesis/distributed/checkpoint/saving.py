@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from genesis.base.late import Late
+from genesis.distributed.checkpoint.image import Copies
 from genesis.distributed.checkpoint.manifest import Manifest, folder_of
-from genesis.distributed.checkpoint.parts import Host, described
+from genesis.distributed.checkpoint.parts import described
 from genesis.distributed.checkpoint.plan import agree
-from genesis.distributed.checkpoint.writing import hosts_of, write
+from genesis.distributed.checkpoint.writing import write
 
 _futures = Late("concurrent.futures")
 _last: list[Any] = []  # what is being written: one snapshot at a time
@@ -68,7 +69,7 @@ def save(
     folder = folder_of("save", checkpoint_id, storage_writer)
     wait_for_the_last()
     plan = agree(folder, *described(state_dict), process_group, no_dist)
-    return write(folder, plan, hosts_of(plan.mine, None))
+    return write(folder, plan)
 
 
 def async_save(
@@ -95,22 +96,22 @@ def async_save(
     1
     """
     folder = folder_of("async_save", checkpoint_id, storage_writer)
-    return start(folder, state_dict, process_group, no_dist, {})
+    return start(folder, state_dict, process_group, no_dist, Copies())
 
 
 def start(
-    folder: Path, state: Any, group: Any, alone: bool, copies: dict[str, Host],
+    folder: Path, state: Any, group: Any, alone: bool, copies: Copies,
     then: Callable[[Manifest | None], Any] | None = None,
 ) -> Any:  # fmt: skip
     """`async_save` with memory for copies, which is free again when the future is done, and something to do then."""
     wait_for_the_last()
     plan = agree(folder, *described(state), group, alone)
-    hosts = hosts_of(plan.mine, copies)
+    image = copies.of(plan.mine) if plan.mine else None
     future = _futures.Future()
 
     def run() -> None:
         try:
-            written = write(folder, plan, hosts)
+            written = write(folder, plan, image)
             if then is not None:
                 then(written)
         except BaseException as error:

@@ -14,9 +14,10 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.tensor import wrap
 from genesis.distributed.checkpoint import randomness
+from genesis.distributed.checkpoint.image import Copies
 from genesis.distributed.checkpoint.loading import fill, rank_and_size
 from genesis.distributed.checkpoint.manifest import NAME, CheckpointException, Damaged, Manifest, read, verify
-from genesis.distributed.checkpoint.parts import Host, Part
+from genesis.distributed.checkpoint.parts import Part
 from genesis.distributed.checkpoint.saving import start
 from genesis.distributed.objects import broadcast_object_list
 from genesis.distributed.watching import Progress
@@ -66,7 +67,7 @@ class Snapshots:
             text = f"every is {every}, keep is {keep}; both must be at least 1"
             raise ArgumentValueError(message("Snapshots", text))
         self.folder, self.every, self.keep, self.group = Path(folder), every, keep, group
-        self._copies: dict[str, Host] = {}
+        self._copies = Copies()
         self._future: Any = None
 
     # ---- saving

@@ -5,40 +5,37 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from genesis.base import dtypes
 from genesis.base.errors import message
-from genesis.base.late import Late
-from genesis.core.graph.tensor import wrap
 from genesis.distributed.checkpoint.direct import File
+from genesis.distributed.checkpoint.image import Image, pieces
 from genesis.distributed.checkpoint.manifest import NAME, CheckpointException, Manifest, read
-from genesis.distributed.checkpoint.parts import Host, Piece
+from genesis.distributed.checkpoint.parts import Host
 from genesis.distributed.checkpoint.plan import Plan, joined
 
-_atomic, _safetensors = Late("genesis.io.atomic"), Late("genesis.io.safetensors")
 _LOOK = 0.002, 0.1  # seconds between looks whether the others are done: the first, the longest
 
 
-def write(folder: Path, plan: Plan, hosts: Mapping[str, Host]) -> Manifest | None:
-    """Write this rank's tensors, and wait until the snapshot is there; rank 0 returns its manifest.
+def write(folder: Path, plan: Plan, image: Image | None = None) -> Manifest | None:
+    """Write this rank's tensors, or an image with copies of them, and wait until the snapshot is there; rank 0 returns its
+    manifest.
 
     Raises:
         RuntimeError: a rank could not write; what was in the folder is there as before
     """
     try:
-        said: dict[str, Any] = _said(folder, plan, hosts)
+        said: dict[str, Any] = _said(folder, plan, image)
     except Exception as error:  # whatever it is, all ranks have to hear of it
         said = {"error": f"rank {plan.rank}: {_short(error)}"}
-    if plan.size > 1:
-        with contextlib.suppress(OSError):
-            _atomic.write_atomically(folder / _note(plan, plan.rank), json.dumps(said).encode())
     if plan.rank:
+        with contextlib.suppress(OSError):
+            _tell(folder / _note(plan, plan.rank), said)
         if "error" in said:
             raise _failed(folder, said["error"])
         _wait_for_the_end(folder, plan)
@@ -52,18 +49,20 @@ def write(folder: Path, plan: Plan, hosts: Mapping[str, Host]) -> Manifest | Non
             failed = f"rank 0: {_short(error)}"
     if plan.size > 1:
         with contextlib.suppress(OSError):
-            (folder / _end_note(plan)).write_text(json.dumps(failed))
-    _clean(folder, keep=_end_note(plan))
+            _tell(folder / _end_note(plan), failed)
+    with contextlib.suppress(CheckpointException):
+        _clean(folder, {NAME, _end_note(plan), *(read(folder).files if (folder / NAME).exists() else ())})
     raise _failed(folder, failed)
 
 
-def _said(folder: Path, plan: Plan, hosts: Mapping[str, Host]) -> dict[str, Any]:
+def _said(folder: Path, plan: Plan, image: Image | None) -> dict[str, Any]:
     """What the others have to know of what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     if not plan.mine:
         return {"tensors": {}}
     name = f"rank{plan.rank}-{plan.token}.safetensors"
-    digest, size = _write_file(folder / name, hosts)
+    hosts = {key: piece.host() for key, piece in plan.mine.items()} if image is None else image.hosts
+    digest, size = _write_file(folder / name, hosts, image)
     tensors = {
         key: {"dtype": dtypes.from_numpy(hosts[key].dtype).name, "shape": list(piece.shape),
               "pieces": [[piece.begin, piece.begin + hosts[key].size, name, key]]}
@@ -72,11 +71,14 @@ def _said(folder: Path, plan: Plan, hosts: Mapping[str, Host]) -> dict[str, Any]
     return {"file": name, "bytes": size, "crc32": digest, "tensors": tensors}
 
 
-def _write_file(path: Path, hosts: Mapping[str, Host]) -> tuple[int, int]:
+def _write_file(path: Path, hosts: Mapping[str, Host], image: Image | None) -> tuple[int, int]:
     try:
         with File(path) as file:
-            for piece in _safetensors.pieces({key: wrap(host) for key, host in hosts.items()}):
-                file.write(piece)
+            if image is not None:
+                file.write_at_once(image.memory)
+            else:
+                for piece in pieces(hosts):
+                    file.write(piece)
             file.end()
     except BaseException:
         path.unlink(missing_ok=True)
@@ -94,20 +96,16 @@ def _commit(folder: Path, plan: Plan, notes: list[dict[str, Any]]) -> Manifest:
             if known is not entry:
                 known["pieces"] += entry["pieces"]
     manifest.write(folder)
-    _clean(folder)
+    _clean(folder, {NAME, *manifest.files})
     return manifest
 
 
-def _clean(folder: Path, keep: str = "") -> None:
+def _clean(folder: Path, named: set[str]) -> None:
     """Remove what the manifest does not name: of older snapshots, and of writers that were killed."""
-    with contextlib.suppress(OSError, CheckpointException):
-        named = {NAME, keep, *(read(folder).files if (folder / NAME).exists() else ())}
-        for path in folder.glob("rank*-*"):
-            if path.name not in named and path.suffix in (".safetensors", ".json"):
-                path.unlink(missing_ok=True)
-        for path in folder.glob("failed-*.json"):
-            if path.name not in named:
-                path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        for name in set(os.listdir(folder)) - named:
+            if re.fullmatch(r"rank.*-.*\.(safetensors|json)|failed-.*\.json", name):
+                (folder / name).unlink(missing_ok=True)
 
 
 # ---- what ranks tell each other, by files: a thread that writes makes no collective calls
@@ -115,6 +113,13 @@ def _clean(folder: Path, keep: str = "") -> None:
 
 def _note(plan: Plan, rank: int) -> str:
     return f"rank{rank}-{plan.token}.json"
+
+
+def _tell(path: Path, what: Any) -> None:
+    """Put a note in its place, whole. It need not be on the disk: those who read it live."""
+    written = path.with_suffix(".part.json")
+    written.write_text(json.dumps(what))
+    written.replace(path)
 
 
 def _end_note(plan: Plan) -> str:
@@ -132,8 +137,8 @@ def _note_of(folder: Path, plan: Plan, rank: int) -> dict[str, Any]:
 def _wait_for_the_end(folder: Path, plan: Plan) -> None:
     """Until rank 0 has committed, or says why not."""
     for _ in _looks(plan):
-        with contextlib.suppress(CheckpointException, FileNotFoundError):
-            if read(folder).token == plan.token:
+        with contextlib.suppress(FileNotFoundError):
+            if plan.token in (folder / NAME).read_text():  # which takes its place when all of it is written
                 return
         with contextlib.suppress(FileNotFoundError, ValueError):
             raise _failed(folder, json.loads((folder / _end_note(plan)).read_text()))
@@ -156,17 +161,3 @@ def _failed(folder: Path, reason: str) -> CheckpointException:
 def _short(error: Exception) -> str:
     text = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
     return f"{type(error).__name__}: {text}".partition("\n")[0]
-
-
-def hosts_of(mine: Mapping[str, Piece], copies: dict[str, Host] | None) -> dict[str, Host]:
-    """The elements that are to be written: those of the tensors, or copies of them in memory that is used again."""
-    if copies is None:
-        return {name: piece.host() for name, piece in mine.items()}
-    for name in [name for name in copies if name not in mine]:
-        del copies[name]
-    for name, piece in mine.items():
-        host, into = piece.host(), copies.get(name)
-        if into is None or into.shape != host.shape or into.dtype != host.dtype:
-            into = copies[name] = np.empty_like(host)
-        np.copyto(into, host)
-    return dict(copies)
