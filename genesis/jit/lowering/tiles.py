@@ -19,7 +19,7 @@ from genesis.jit.lowering import transposes
 from genesis.kernels.llvm import loops
 from genesis.kernels.llvm.nests import Code, declarations
 
-TERMS = 256  # of a block
+TERMS, FEWER = 256, 128  # of a block; where those of the first matrix are lines of memory apart
 HIGH = 96  # rows of a block, about
 UNITS = 6  # of blocks, at least, where there is enough to do
 AHEAD = 16  # terms by which memory is asked for before it is read
@@ -59,8 +59,9 @@ class Plan:
 
     def __init__(self, p: Product, lanes: int) -> None:
         many = lanes != 8  # registers: AVX-512 and NEON have 32, AVX2 16
-        vectors = min(3 if many else 2, -(-p.n // lanes))
-        self.rows = min(p.m, {1: 16, 2: 12, 3: 8}[vectors] if many else {1: 8, 2: 6}[vectors])
+        most = 4 if p.n == 4 * lanes else 3  # no panel of a single vector behind three
+        vectors = min(most if many else 2, -(-p.n // lanes))
+        self.rows = min(p.m, {1: 16, 2: 12, 3: 8, 4: 6}[vectors] if many else {1: 8, 2: 6}[vectors])
         self.width = vectors * lanes
         self.vectors = vectors
         least = max(-(-FEW // max(p.n * p.k, 1)), HIGH)  # rows of a block
@@ -85,7 +86,8 @@ class Plan:
         self.copies_b = self.across or (several and not whole_lines and not p.panels)
         if p.pairs:
             self.copies_a, self.copies_b = p.a[2] != 1, not p.panels
-        self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
+        self.terms = FEWER if p.a[1] == 1 != p.a[2] else TERMS
+        self.apart = self.rows * self.terms + 16  # copied tiles begin in different sets of the cache
         self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
 
@@ -104,7 +106,7 @@ def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
         tiles = -(-plan.high // plan.rows)
         out.lines.append(f"  %tiles = alloca [{tiles * plan.apart} x float], align 64")
     if plan.copies_b:
-        out.lines.append(f"  %panel = alloca [{TERMS * plan.width} x float], align 64")
+        out.lines.append(f"  %panel = alloca [{plan.terms * plan.width} x float], align 64")
     start = out.times("%chunk", str(plan.each))
     stop = out.least(out.add(start, str(plan.each)), str(plan.units))
     with out.loop(start, stop, "1") as unit:
@@ -124,10 +126,10 @@ def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
             out.least(out.add(first[0], str(plan.high)), str(p.m)),
             out.least(out.add(first[1], str(plan.wide)), str(p.n)),
         )
-        blocks = -(-p.k // TERMS)
+        blocks = -(-p.k // plan.terms)
         with out.loop("0", str(blocks), "1") as terms:
-            begin = out.times(terms.index, str(TERMS))
-            out.terms = begin, out.least(out.add(begin, str(TERMS)), str(p.k))
+            begin = out.times(terms.index, str(plan.terms))
+            out.terms = begin, out.least(out.add(begin, str(plan.terms)), str(p.k))
             out.fresh = out.put(f"icmp eq i64 {terms.index}, 0") if blocks > 1 else ""
             out.first = first[0]
             if plan.copies_a:

@@ -1,0 +1,54 @@
+"""Tiles of products of float32 matrices: what they are made of, and what they compute."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from genesis.jit.lowering.products import kernel
+from genesis.jit.lowering.tiles import FEWER, TERMS, Plan, Product, Tiles, code
+from genesis.kernels.llvm import loops, native
+from genesis.kernels.native import runtime
+
+pytestmark = pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
+
+
+def product(m, n, k, lines=False, adds=False):
+    """``lines``: the terms of the first matrix are lines of memory."""
+    a = (0, 1, m) if lines else (0, k, 1)
+    return Product(m, n, k, a, (0, n, 1), (0, n, 1), None, (), adds)
+
+
+@pytest.mark.parametrize(("n", "tile"), [(64, (6, 4)), (128, (8, 3)), (48, (8, 3)), (80, (8, 3)), (32, (12, 2))])
+def test_sums_stay_in_registers(n, tile):
+    """As many multiplications as a tile has vectors, in one loop, and nothing of it on the stack."""
+    llvm, p = native.binding(), product(96, n, 512, lines=True)
+    plan = Plan(p, 16)
+    assert (plan.rows, plan.vectors) == tile
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu="skylake-avx512", features="-prefer-256-bit", opt=2)
+    lines = machine.emit_assembly(llvm.parse_assembly(code("k", p, plan, Tiles(16)))).splitlines()
+    at = [i for i, line in enumerate(lines) if re.search(r"vfmadd231ps.*%zmm", line)][: tile[0] * tile[1]]
+    inside = lines[at[0] : at[-1]]
+    assert not [line for line in inside if re.search(r"\(%rsp|^\.L", line)]
+
+
+@pytest.mark.parametrize("k", [1, FEWER - 1, FEWER, FEWER + 1, TERMS + 3, 700])
+@pytest.mark.parametrize("n", [64, 16, 200])
+@pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.parametrize("adds", [False, True])
+def test_blocks_of_terms(k, n, lines, adds):
+    p, rng = product(100, n, k, lines, adds), np.random.default_rng(0)
+    a, b, c = (rng.normal(size=shape).astype(np.float32) for shape in ((100, k), (k, n), (100, n)))
+    expected = a.astype(np.float64) @ b + c * adds
+    bound = (k + 2) * 2.0**-24 * (np.abs(a) @ np.abs(b) + np.abs(c))  # of any order of the terms
+    held = [np.ascontiguousarray(a.T) if lines else a, b, c, *([c] if adds else [])]
+    made = kernel(f"product_of_{k}_{n}_{lines}_{adds}", p, loops.width() // 4)
+    addresses = np.array([array.ctypes.data for array in held], np.int64)
+    table = runtime.Table([(native.address(made.name, made.code), addresses.ctypes.data, made.chunks)])
+    runtime.run(table)
+    assert (np.abs(c - expected) <= bound).all()
