@@ -28,6 +28,7 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels.draws import Draw
+from genesis.cuda.launch.several import several
 from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import crosses, taking
@@ -38,6 +39,7 @@ from genesis.cuda.runtime.errors import CudaError, StickyError
 from genesis.cuda.runtime.streams import Stream, current
 from genesis.cuda.steps.halves import narrowed
 from genesis.cuda.steps.regions import Lowered, copy_launch
+from genesis.cuda.steps.together import together
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.layouts import dense, is_dense
@@ -68,7 +70,13 @@ class DeviceStep(Step):
         self.lowered = Lowered(program, device)
         every = (*self.takes, *[var for _, var in self.lowered.fed])
         self.memory_plan = planned(
-            program, self.lowered.phases, every, self.returns, self.targets, copy_launch, may_fail=False
+            program,
+            together(self.lowered.phases, program),
+            every,
+            self.returns,
+            self.targets,
+            copy_launch,
+            may_fail=False,
         )
         self.passed = self._passed_on()
         copied = {Where("result", i) for i in self.passed}
@@ -320,7 +328,9 @@ class _Ready:
         stream = current(self.on).handle
         last, passed = self._last_uses(), {host: i for i, host in self.step.passed.items()}
         for number, phase in enumerate(self.step.phases):
-            for stage in phase.stages:
+            if len(phase.stages) > 1:
+                self._together(phase, bases, stream)
+            for stage in phase.stages if len(phase.stages) == 1 else ():
                 kernel: Any = stage.kernel
                 addresses = [self._address(var, bases) for var in stage.operands]
                 if isinstance(kernel.kernel, Draw):
@@ -342,6 +352,13 @@ class _Ready:
                 del outs
             for index in last.get(number, ()):
                 hosts.pop(index, None)
+
+    def _together(self, phase: Phase, bases: dict[str, Any], stream: int) -> None:
+        """One launch of a loop over many tensors."""
+        launches: list[Any] = [stage.kernel for stage in phase.stages]
+        addresses = [[self._address(var, bases) for var in stage.operands] for stage in phase.stages]
+        kernel = several(launches[0].kernel, len(launches))
+        kernel.launch(self.on, stream, addresses, [launch.count for launch in launches])
 
     def _as_result(self, index: int, array: CudaArray) -> CudaArray:
         """The array of a call with the shape of the result that it is."""

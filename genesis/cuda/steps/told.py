@@ -51,7 +51,7 @@ class Told:
     @property
     def launches(self) -> int:
         """Kernels and calls: each of the latter is a launch, or more."""
-        return sum([max(len(phase.stages), 1) for phase in self.step.phases])
+        return len(self.step.phases)
 
     @property
     def moved(self) -> int:
@@ -90,7 +90,7 @@ def entry_of(step: Any, phase: Any) -> Entry:
     if not phase.stages:
         read, written = set(phase.calls[0].inputs), set(phase.calls[0].outs)
     flops = 0 if phase.stages else sum([operations(call) for call in phase.calls if len(call.inputs) > 1])
-    programs = max([_programs(stage.kernel) for stage in phase.stages], default=0)
+    programs = sum([_programs(stage.kernel) for stage in phase.stages])
     return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why, programs)
 
 

@@ -1,0 +1,69 @@
+"""The same loop over many tensors as one launch: what reads nothing that the step computes (weights that become 16 bits) is
+done when the first of them is, what nothing of the step reads (an optimizer's updates) when the last is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from genesis.cuda.launch.kernel import Kernel
+from genesis.cuda.launch.several import MOST
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.phases import Phase
+from genesis.jit.program import Program
+
+SHARED = 2  # chunks that stages of one launch are said to have: they use memory at the same time
+
+
+def together(phases: Sequence[Phase], program: Program) -> list[Phase]:
+    """The phases, with such loops as one phase of several stages."""
+    written = {v for phase in phases for v in _operands(phase, program, True)}
+    read = {v for phase in phases for v in _operands(phase, program, False)}
+    alike: dict[Any, list[int]] = {}
+    for i, phase in enumerate(phases):
+        if (key := _loop(phase)) is not None:
+            first = not written & {*_operands(phase, program, False)}
+            last = not read & {*_operands(phase, program, True)}
+            if first or last:
+                alike.setdefault((first, key), []).append(i)
+    taken: set[int] = set()
+    at: dict[int, list[int]] = {}
+    for (first, _), numbers in alike.items():
+        for begin in range(0, len(numbers), MOST):
+            some = numbers[begin : begin + MOST]
+            at[some[0] if first else some[-1]] = some
+            taken |= {*some}
+    return [
+        _joined([phases[j] for j in at[i]]) if i in at else phase
+        for i, phase in enumerate(phases)
+        if i in at or i not in taken
+    ]
+
+
+def _operands(phase: Phase, program: Program, written: bool) -> Iterator[Var]:
+    """The roots that a phase writes, or reads."""
+    for stage in phase.stages:
+        yield from [v for i, v in enumerate(stage.operands) if (i in stage.kernel.writes) == written]
+    for call in phase.calls if not phase.stages else ():
+        for var in call.outs if written else call.inputs:
+            yield program.regions[var].root if var in program.regions else var
+
+
+def _loop(phase: Phase) -> Any:
+    """What loops that are the same have in common; None of what is no loop that is told how long it is."""
+    if len(phase.stages) != 1:
+        return None
+    launch: Any = phase.stages[0].kernel
+    kernel = launch.kernel
+    if not isinstance(kernel, Kernel) or not kernel.told:
+        return None
+    return kernel.code.source, launch.count % 16 == 0
+
+
+def _joined(phases: Sequence[Phase]) -> Phase:
+    if len(phases) == 1:
+        return phases[0]
+    stages = [replace(p.stages[0], kernel=replace(p.stages[0].kernel, chunks=SHARED)) for p in phases]  # type: ignore[type-var]
+    return replace(phases[0], stages=tuple(stages), calls=tuple([call for p in phases for call in p.calls]))
