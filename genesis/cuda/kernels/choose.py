@@ -9,7 +9,19 @@ from genesis.arrays.spec import Spec
 from genesis.core.call.halves import HALVES
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels import columns, convolution, divisions, einsum, gathers, moves, scans, sorts, sums, taps
+from genesis.cuda.kernels import (
+    columns,
+    convolution,
+    divisions,
+    einsum,
+    gathers,
+    moves,
+    scans,
+    searches,
+    sorts,
+    sums,
+    taps,
+)
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
@@ -27,6 +39,7 @@ WRITTEN = {
     **taps.KERNELS,
     **einsum.KERNELS,
     **divisions.KERNELS,
+    **searches.KERNELS,
 }
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered

@@ -18,7 +18,6 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 
 HOST = {
     "how many elements there are is in the elements": "mask_places bincount histc unique unique_consecutive",
-    "elements named by elements": "searchsorted",
     "elements that only move": "without_gradient",
     "factors of matrices": "cholesky_factor cofactors eigenvectors hermitian_eigenvectors ldl_factors ldl_system linalg_det "
     "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
@@ -26,7 +25,7 @@ HOST = {
     "spectra": "fourier half_spectrum from_half_spectrum",
     "integers of other kinds": "gcd lcm binary_exponent",
     "functions with loops that end where each number says": "igamma igammac special_airy_ai special_zeta",
-    "blocks for ranks, which share memory of the CPU": "exchange gather_to scatter_from",
+    "blocks for ranks, which share memory of the CPU": "exchange gather_to scatter_from sum_in_tree",
 }
 computed_on_host: dict[str, str] = {}  # ops, and why
 
