@@ -107,8 +107,7 @@ def binary_path(op: Op, weak_scalars: bool, second: str = "other") -> Callable[.
     callers call the second operand.
     """
     ndarray, kernel, make_node, recording = np.ndarray, silent(op.kernel), op.node, grad_mode.get
-    keep = _kept(op)
-    keep_out = any(name == "out" for name, _, _, _ in op.saves)
+    keep, saves_out = _kept(op), any(name == "out" for name, _, _, _ in op.saves)
     saves, checks = bool(op.saves), not isinstance(kernel, np.ufunc)
     exact = _exact(op)
 
@@ -186,10 +185,10 @@ def binary_path(op: Op, weak_scalars: bool, second: str = "other") -> Callable[.
         if not saves:
             node._saved = ()
             return z
-        keep_x, keep_y = keep[a is not None, b is not None]
+        keep_x, keep_y, keep_z = keep[a is not None, b is not None]
         node._saved = saved = (input if keep_x else None, other if keep_y else None)
-        if keep_out:
-            node._saved = saved = (*saved, z._alias(None))  # type: ignore[assignment]
+        if saves_out:
+            node._saved = saved = (*saved, z._alias(None) if keep_z else None)  # type: ignore[assignment]
         if (keep_x and input._counter is INFERENCE) or (keep_y and y is not other and other._counter is INFERENCE):
             refuse_inference(op.name, saved)
         if PACKING:
@@ -257,12 +256,13 @@ def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     return unnamed(reflected)  # type: ignore[no-any-return]
 
 
-def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
-    """For a binary op: which operands are saved, by which of them need a gradient."""
-    users = {index: who for _, source, index, who in op.saves if source == "tensor"}
+def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool, bool]]:
+    """For a binary op: whether the operands and the result are saved, by which of the operands need a gradient."""
+    users = {index: who for _, source, index, who in op.saves if source in ("tensor", "out")}
     table = {}
     for a in (False, True):
         for b in (False, True):
             active = {i for i, needed in enumerate((a, b)) if needed}
-            table[a, b] = (bool(users.get(0, frozenset()) & active), bool(users.get(1, frozenset()) & active))
+            x, y, out = [bool(users.get(index, frozenset()) & active) for index in (0, 1, -1)]
+            table[a, b] = x, y, out
     return table

@@ -45,9 +45,11 @@ def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     node = recorded(node_for(op, y._array.dtype), edges, y._array)
     if op.saves and op.plain:  # the layout of the fast paths: the operands, then the result
         active = {i for i, e in enumerate(edges) if e is not None}
-        users = {index: who for _, source, index, who in op.saves if source == "tensor"}
+        users = {index: who for _, source, index, who in op.saves if source in ("tensor", "out")}
         saved = tuple([a if users.get(i, frozenset()) & active else None for i, a in enumerate(args)])
-        node._saved = (*saved, y._alias(None)) if op.node.saves_out else saved
+        if op.node.saves_out:
+            saved = (*saved, y._alias(None) if users[-1] & active else None)
+        node._saved = saved
     elif op.saves:
         node._saved = saved_values(op, args, edges, y)
     refuse_inference(op.name, node._saved)

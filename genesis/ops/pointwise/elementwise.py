@@ -210,16 +210,16 @@ rad2deg = unary("rad2deg", lambda x: x * (180 / math.pi), "Radians to degrees.",
     vjp=lambda g: g * (180 / math.pi), result="float", dtypes="fib")  # fmt: skip
 
 
-def _slope_of_sinc(x: Any, value: Any) -> Any:
+def _slope_of_sinc(x: Any) -> Any:
     """$(\\cos \\pi x - sinc(x)) / x$, near zero by its series, where the difference has no digits left."""
     near = x.abs() < 0.08
     t = square(where(near, x, 0.0) * math.pi)
     series = where(near, x, 0.0) * (-(math.pi**2) / 3) * (1 - t / 10 * (1 - t / 28 * (1 - t / 54 * (1 - t / 88))))
-    return where(near, series, (cos(x * math.pi) - value) / where(near, 1.0, x))
+    return where(near, series, (cos(x * math.pi) - sinc(x)) / where(near, 1.0, x))
 
 
 sinc = unary("sinc", np.sinc, "Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.", "[0., 0.5] -> [1.0000, 0.6366]",
-    vjp=lambda g, input, out: g * _slope_of_sinc(input, out),
+    vjp=lambda g, input: g * _slope_of_sinc(input),
     result="float", samples=_positive)  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from genesis.core.call.writes import inplace
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise import error_functions, gamma_functions
 from genesis.ops.pointwise.choice import where
-from genesis.ops.pointwise.elementwise import exp
+from genesis.ops.pointwise.elementwise import exp, square
 from genesis.ops.pointwise.pieces import in_float64
 
 _positive = lambda t: [case(t.positive()), case(t.positive(2, 3)), case(t.positive(0, 3))]  # noqa: E731
@@ -54,7 +54,7 @@ normal_cdf = unary(
     inplace=False,
 )
 erfinv = unary("erfinv", error_functions.erfinv, "Inverse of the error function.", "[0., 0.5] -> [0.0000, 0.4769]",
-    vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), result="float", dtypes="fib", samples=_inside)  # fmt: skip
+    vjp=lambda g, input: g * (math.sqrt(math.pi) / 2 * exp(square(erfinv(input)))), result="float", dtypes="fib", samples=_inside)  # fmt: skip
 lgamma = unary(
     "lgamma",
     gamma_functions.lgamma,
