@@ -60,11 +60,11 @@ class Pace:
 
     def took(self, seconds: float) -> None:
         """So long took a call in the way that it is run now."""
-        counted = self.tried % BLOCK >= UNUSED
+        times = self.times[self.alone]
+        if self.tried % BLOCK >= UNUSED:
+            times.append(seconds)
         self.tried += 1
-        if counted:
-            self.times[self.alone].append(seconds)
-        if counted and seconds > self.long:
+        if len(times) > 1 and min(times) > self.long:
             self.begin(self.threads)
             self.alone, self.left = False, LATER
         elif self.tried == 2 * BLOCK:
