@@ -194,7 +194,8 @@ def main() -> None:
         from page import write_section
 
         head = "`python benchmarks/with_jax.py --write`: steps of training from the same weights; "
-        head += f"medians of {options.rounds} rounds in turn, time of the processors with one thread, of the clock with two."
+        head += f"medians of {options.rounds} rounds in turn, time of the processors with one thread, of the clock with two; "
+        head += "each after a pause, in which the other's threads go to sleep, and after calls that are not timed."
         write_section("Compiled steps beside JAX", "\n\n".join([head, "\n".join(table), least(2)]))
 
 
