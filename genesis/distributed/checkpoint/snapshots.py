@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import warnings
@@ -112,22 +113,24 @@ class Snapshots:
         """Rank 0, when a snapshot is there."""
         if written is None:
             return
-        have = self.steps()
+        folders = self._folders()
+        have = [step for step, folder in folders.items() if _is_whole(folder)]
         kept = [step for step in have if not self._halfway(step)]
         for step in [*kept[: -self.keep], *[step for step in have[:-1] if self._halfway(step)]]:
-            folder = self.folder / f"step-{step:08d}"
-            (folder / NAME).unlink(missing_ok=True)  # first, so that no half of it looks whole
-            shutil.rmtree(folder, ignore_errors=True)
-        for folder in self._folders():  # of writers that were killed
-            if not (folder / NAME).exists() and have and _step(folder) < have[-1]:
+            (folders[step] / NAME).unlink(missing_ok=True)  # first, so that no half of it looks whole
+            shutil.rmtree(folders[step], ignore_errors=True)
+        for step, folder in folders.items():  # of writers that were killed
+            if step not in have and have and step < have[-1]:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _folders(self) -> list[Path]:
-        return sorted([path for path in self.folder.glob("step-*") if _FOLDER.fullmatch(path.name)], key=_step)
+    def _folders(self) -> dict[int, Path]:
+        """The folders of snapshots, finished or not, by their steps."""
+        names = [name for name in os.listdir(self.folder) if _FOLDER.fullmatch(name)] if self.folder.is_dir() else []
+        return {_step(name): self.folder / name for name in sorted(names, key=_step)}
 
     def steps(self) -> list[int]:
         """After how many steps there are finished snapshots."""
-        return [_step(folder) for folder in self._folders() if (folder / NAME).exists()]
+        return [step for step, folder in self._folders().items() if _is_whole(folder)]
 
     # ---- going on
 
@@ -184,5 +187,9 @@ class Snapshots:
         return None, None
 
 
-def _step(folder: Path) -> int:
-    return int(folder.name.partition("-")[2])
+def _step(name: str) -> int:
+    return int(name.partition("-")[2])
+
+
+def _is_whole(folder: Path) -> bool:
+    return os.path.exists(folder / NAME)

@@ -128,20 +128,21 @@ def _end_note(plan: Plan) -> str:
 
 def _note_of(folder: Path, plan: Plan, rank: int) -> dict[str, Any]:
     """What another rank says."""
+    path = folder / _note(plan, rank)
     for _ in _looks(plan):
-        with contextlib.suppress(FileNotFoundError):
-            return dict(json.loads((folder / _note(plan, rank)).read_text()))
+        if os.path.exists(path):
+            return dict(json.loads(path.read_text()))
     return {"error": f"rank {rank} did not finish writing in {plan.timeout:.0f} s"}
 
 
 def _wait_for_the_end(folder: Path, plan: Plan) -> None:
     """Until rank 0 has committed, or says why not."""
+    manifest, failed = folder / NAME, folder / _end_note(plan)
     for _ in _looks(plan):
-        with contextlib.suppress(FileNotFoundError):
-            if plan.token in (folder / NAME).read_text():  # which takes its place when all of it is written
-                return
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            raise _failed(folder, json.loads((folder / _end_note(plan)).read_text()))
+        if os.path.exists(manifest) and plan.token in manifest.read_text():  # all of it: it takes its place at once
+            return
+        if os.path.exists(failed):
+            raise _failed(folder, json.loads(failed.read_text()))
     raise _failed(folder, f"rank 0 did not finish it in {plan.timeout:.0f} s")
 
 
