@@ -5,6 +5,7 @@
 `calls` `futures` agreement, waiting         `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
 `nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
+`arrivals` `manager` processes that no launcher started     `stores` `tcp_store`   keys and values that they have in common
 `sharded` `placements` `tensor`   tensors of which each rank has rows          `fsdp`   modules made of them
 
     import genesis.distributed as dist
@@ -70,14 +71,16 @@ from genesis.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from genesis.distributed.stores import FileStore, HashStore, PrefixStore, Store
 from genesis.distributed.subgroups import new_subgroups, new_subgroups_by_enumeration
+from genesis.distributed.tcp_store import TCPStore
 
-DistError = DistBackendError = DistNetworkError = DistributedError
+DistError = DistBackendError = DistNetworkError = DistStoreError = DistributedError
 is_ucc_available = is_xccl_available = is_gloo_available
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 __all__ = [
-    "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "GradBucket", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
     "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather",
     "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",

@@ -1,50 +1,66 @@
 """Processes that no launcher of MPI started come together: those of torchrun, of ``multiprocessing``, or started by hand.
 
 They know an address and a port, ``MASTER_ADDR`` and ``MASTER_PORT``. There the first rank starts a `manager`, which MPICH
-takes for its launcher. Where torchrun has a port for itself, it is one of the next.
+takes for its launcher. Where torchrun has a port for itself, it is one of the next. Or they know a store (`stores`), a file
+for example, in which the first rank says where the manager is.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 from genesis.base.errors import ArgumentValueError, DistributedError, message
 from genesis.distributed.environment import Launch
 from genesis.distributed.manager import HELLO, HERE
+from genesis.distributed.stores import FileStore, PrefixStore, Store
 
 _PORTS = 16  # that are tried, from the one that was named
 _ANSWER = 2.0  # seconds in which who listens at a port says whether this is the job
 _PAUSE = 0.1  # seconds between rounds of all ports
 _PRINTING = 0.3  # seconds in which a program says what it heard of others, before it ends with them
 _NAME = "init_process_group"
+_STORED, _ADDRESS = "genesis", "where rank 0 is"  # what stores have
 _LISTENING: list[socket.socket] = []  # connections that must not close while this process lives
 
 
 @contextmanager
-def together(said: Launch, init_method: str | None, seconds: float) -> Iterator[None]:
+def together(said: Launch, init_method: str | None, seconds: float, store: Store | None = None) -> Iterator[None]:
     """Wait until all have come; in here MPI begins with all of them.
+
+    Args:
+        init_method: names the address, see `address`, or a file, ``file:///path``; store: in place of it
 
     Raises:
         RuntimeError: some did not come in time; the message names them
         ValueError: there is no address
     """
-    host, port = address(init_method)
-    token, end = _token(port, said.size), time.monotonic() + seconds
-    ports = range(port + _taken(), port + _taken() + _PORTS)
-    if said.rank == 0:
-        ports = range(at := _managed(token, said.size, host, ports), at + 1)
-    hello = f"{HELLO} {token} {said.rank} {socket.gethostname()} {os.getpid()}"
-    connection = _reached(hello, host, ports, end, seconds)
-    _wait(connection, f"rank {said.rank} of the job at {host}:{port}", end, seconds)
+    end, file = time.monotonic() + seconds, _file(init_method) if store is None else None
+    store = FileStore(file) if file is not None else store
+    if store is None:
+        host, port = address(init_method)
+        ports = range(port + _taken(), port + _taken() + _PORTS)
+        connection = _at(said, host, ports, _token(port, said.size), end, seconds)
+        job = f"{host}:{port}"
+    else:
+        connection, job = _by_store(said, PrefixStore(_STORED, store), end, seconds), file or type(store).__name__
+    try:
+        _wait(connection, f"rank {said.rank} of the job at {job}", end, seconds)
+    finally:
+        if file is not None and said.rank == 0:
+            with suppress(OSError):
+                os.unlink(file)
     _LISTENING.append(connection)
     threading.Thread(target=_end_with_the_others, args=(connection,), daemon=True).start()
     where, at, *_ = connection.getpeername()
@@ -56,6 +72,40 @@ def together(said: Launch, init_method: str | None, seconds: float) -> Iterator[
         for name in ("PMI_PORT", "PMI_ID"):  # programs that this one starts are no ranks
             del os.environ[name]
         os.environ |= before
+
+
+def _at(
+    said: Launch, host: str, ports: Sequence[int], token: str, end: float, seconds: float, begin: bool = True
+) -> socket.socket:
+    """A connection to the manager of the job, which rank 0 starts."""
+    if said.rank == 0 and begin:
+        ports = range(at := _managed(token, said.size, host, ports), at + 1)
+    hello = f"{HELLO} {token} {said.rank} {socket.gethostname()} {os.getpid()}"
+    return _reached(hello, host, ports, end, seconds)
+
+
+def _by_store(said: Launch, store: Store, end: float, seconds: float) -> socket.socket:
+    """The same, where rank 0 says in a store where the manager is."""
+    if said.rank == 0:
+        token, at = secrets.token_hex(8), 0
+        for host in dict.fromkeys([socket.gethostname(), "localhost"]):
+            with suppress(DistributedError):
+                at = _managed(token, said.size, host, [0])
+                break
+        store.set(_ADDRESS, f"{host} {at} {token}")
+        return _at(said, host, [at], token, end, seconds, begin=False)
+    while (left := end - time.monotonic()) > 0:
+        with suppress(DistributedError):  # a file may say where the manager of a job was that has ended
+            store.wait([_ADDRESS], timedelta(seconds=left))
+            host, port, token = store.get(_ADDRESS).decode().split()
+            return _at(said, host, [int(port)], token, min(end, time.monotonic() + _ANSWER), seconds)
+    text = f"waited {seconds:.0f} s for rank 0, and it did not say where it is"
+    raise DistributedError(message(_NAME, text, hint="a longer timeout, if that rank is only late"))
+
+
+def _file(init_method: str | None) -> str | None:
+    """The file that ``file:///path`` names."""
+    return urllib.parse.urlsplit(init_method).path if str(init_method).startswith("file:") else None
 
 
 def address(init_method: str | None) -> tuple[str, int]:

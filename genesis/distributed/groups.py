@@ -21,6 +21,7 @@ from genesis.distributed import arrivals
 from genesis.distributed.calls import OPEN, Calls
 from genesis.distributed.engine import Alone, Engine
 from genesis.distributed.environment import TORCHRUN, Launch, launch, local_rank
+from genesis.distributed.stores import Store
 from genesis.distributed.watching import Watcher
 
 default_pg_timeout = timedelta(minutes=30)
@@ -95,15 +96,17 @@ def init_process_group(
         backend: ``"mpi"``; ``"gloo"`` means it, too, as there is one engine for the memory of CPUs; so does ``"nccl"``, where
             there is a GPU: tensors on it go through NCCL by themselves, or by the host where it is not installed
         init_method: ``"tcp://host:port"``, an address of the machine of rank 0, for processes that no launcher of MPI
-            started; without it that of ``MASTER_ADDR`` and ``MASTER_PORT``. They need MPICH
+            started; or ``"file:///path"``, a file that all of them see and that is taken away when they have met; without it
+            the address of ``MASTER_ADDR`` and ``MASTER_PORT``. They need MPICH
+        store: a `TCPStore` or another by which such processes meet, in place of ``init_method``
         timeout: after which a call that waits for other ranks is an error that says what they do; 30 minutes
         world_size, rank: what the launcher must have said, -1 for whatever it said; without one, what this process is
-        store, group_name, pg_options, device_id: accepted for PyTorch's sake
+        group_name, pg_options, device_id: accepted for PyTorch's sake
 
     Raises:
         RuntimeError: it was called before, another number of processes was started, or some do not come
         ImportError: there are several processes, and mpi4py is not installed
-        NotImplementedError: a backend that is not here; processes that were to meet in a file
+        NotImplementedError: a backend that is not here; another ``init_method``
 
     >>> import genesis.distributed as dist
     >>> dist.init_process_group()
@@ -115,9 +118,9 @@ def init_process_group(
     if GroupMember.WORLD is not None:
         raise DistributedError(message(name, "there is a process group already", hint="destroy_process_group() first"))
     _check_backend(name, backend)
-    said = launch() or _said_by_program(init_method, rank, world_size)
+    said = launch() or _said_by_program(init_method, rank, world_size, store)
     limit = timeout or default_pg_timeout
-    engine = Alone() if said is None or said.size == 1 else _mpi(said, init_method, limit.total_seconds())
+    engine = Alone() if said is None or said.size == 1 else _mpi(said, init_method, limit.total_seconds(), store)
     for what, wanted, have in (("world_size", world_size, engine.size), ("rank", rank, engine.rank)):
         if wanted not in (-1, have):
             text = f"{what} is {wanted}, and the launcher says {have}"
@@ -137,9 +140,12 @@ def _check_backend(name: str, backend: str | None) -> None:
         raise UnsupportedError(message(name, f"there is no backend {backend!r} here", hint="'mpi', or None"))
 
 
-def _said_by_program(init_method: str | None, rank: int, size: int) -> Launch | None:
-    """What a program knows that no launcher started: rank and size, if there is an address, too."""
-    known = (init_method or "").startswith("tcp://") or "MASTER_ADDR" in os.environ
+def _said_by_program(init_method: str | None, rank: int, size: int, store: Any) -> Launch | None:
+    """What a program knows that no launcher started: rank and size, if there is an address or a store, too."""
+    if store is not None and not isinstance(store, Store):
+        raise ArgumentError(message("init_process_group", f"store is {type(store).__name__}", hint="a TCPStore"))
+    named = (init_method or "").startswith(("tcp://", "file:"))
+    known = named or store is not None or "MASTER_ADDR" in os.environ
     if not known and size > 1 and init_method not in (None, "env://"):
         text = f"init_method is {init_method!r}, and processes that no launcher started meet at an address"
         raise UnsupportedError(
@@ -148,10 +154,10 @@ def _said_by_program(init_method: str | None, rank: int, size: int) -> Launch | 
     return Launch(TORCHRUN, rank, size, rank) if known and 0 <= rank < size else None
 
 
-def _mpi(said: Launch, init_method: str | None, seconds: float) -> Engine:
+def _mpi(said: Launch, init_method: str | None, seconds: float, store: Any) -> Engine:
     from genesis.distributed.mpi import MPI, end_all
 
-    others = arrivals.together(said, init_method, seconds) if said.by == TORCHRUN else contextlib.nullcontext()
+    others = arrivals.together(said, init_method, seconds, store) if said.by == TORCHRUN else contextlib.nullcontext()
     with others:
         try:
             engine = MPI(timeout=seconds)

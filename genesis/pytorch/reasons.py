@@ -20,7 +20,7 @@ FAMILIES = {
     "torch.autograd.profiler": "of its names profile and record_function are there",
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "genesis.cuda has what there is for GPUs; where there is none torch.cuda.is_available() is False, so programs that ask go on with the CPU",
-    "torch.distributed": "processes find each other by MPI: stores and options of other backends are left out",
+    "torch.distributed": "processes find each other by MPI: options of other backends are left out",
     "torch.distributed.algorithms": "ranks send gradients as they are",
     "torch.distributed.algorithms._checkpoint": "genesis.utils.checkpoint.checkpoint(function, ...) computes again what it does not keep",
     "torch.distributed.autograd": "calls of other processes are left out",
@@ -77,10 +77,6 @@ INSTEAD = {
     **{
         f"torch.distributed.all_{name}_coalesced": f"all_{name} of each tensor, with async_op=True"
         for name in ("reduce", "gather")
-    },
-    **{
-        f"torch.distributed.{name}": "broadcast_object_list, after init_process_group"
-        for name in ("Store", "TCPStore", "FileStore", "HashStore", "PrefixStore")
     },
     **{
         f"torch.distributed.checkpoint.{module}{old}": f"{new}(state, checkpoint_id=folder)"

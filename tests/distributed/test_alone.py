@@ -81,9 +81,9 @@ def test_the_beginning(alone):
     with pytest.raises(ValueError, match="world_size is 2, and the launcher says 1\n  try: genesis run -n 2"):
         dist.init_process_group("gloo", rank=0, world_size=2)
     with pytest.raises(
-        UnsupportedError, match=r"init_method is 'file:///tmp/x', and .* meet at an address\n  try: 'tcp:"
+        UnsupportedError, match=r"init_method is 'http://here/x', and .* meet at an address\n  try: 'tcp:"
     ):
-        dist.init_process_group("gloo", init_method="file:///tmp/x", rank=0, world_size=2)
+        dist.init_process_group("gloo", init_method="http://here/x", rank=0, world_size=2)
     with pytest.raises(ValueError, match="rank is 1, and the launcher says 0"):
         dist.init_process_group(rank=1)
     dist.init_process_group(init_method="file:///tmp/x", rank=0, world_size=1)  # nobody to be met

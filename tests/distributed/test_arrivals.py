@@ -32,9 +32,11 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def started(port: int, size: int, what: str = "well", ranks: list[int] | None = None) -> list[subprocess.Popen[str]]:
+def started(
+    port: int, size: int, what: str = "well", ranks: list[int] | None = None, *more: str
+) -> list[subprocess.Popen[str]]:
     return [
-        subprocess.Popen([sys.executable, SCRIPT, str(rank), str(size), what], stdout=subprocess.PIPE,
+        subprocess.Popen([sys.executable, SCRIPT, str(rank), str(size), what, *more], stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, env=environment(port))
         for rank in (ranks or range(size))
     ]  # fmt: skip
@@ -65,6 +67,23 @@ def test_processes_started_one_by_one(what):
     for rank, (code, out, err) in enumerate(ends(started(port, 3, what))):
         assert (code, out) == (0, f"rank {rank} is done\n"), err
     assert nothing_is_left(port)
+
+
+@needs_mpi
+def test_processes_meet_in_a_file_or_by_a_store(tmp_path):
+    path, gone = tmp_path / "meeting", free_port()
+    for said in ("", f"localhost {gone} token"):  # of a job that was killed
+        if said:
+            dist.FileStore(path).set("genesis/where rank 0 is", said)
+        later = started(free_port(), 3, "file", [1, 2], str(path))
+        time.sleep(2 if said else 0)  # they have read it
+        jobs = started(free_port(), 3, "file", [0], str(path)) + later
+        for rank, (code, out, err) in enumerate(ends(jobs)):
+            assert (code, out) == (0, f"rank {rank} is done\n"), err
+    port = free_port()
+    for rank, (code, out, err) in enumerate(ends(started(port, 3, "store"))):
+        assert (code, out) == (0, f"rank {rank} is done\n"), err
+    assert not path.exists() and nothing_is_left(port)
 
 
 @needs_mpi
@@ -110,6 +129,14 @@ def test_who_does_not_come_is_named():
     assert code == 1 and "init_process_group: waited 5 s, and rank 1, rank 2 did not come\n" in err
     ((code, _, err),) = ends(started(port := free_port(), 3, "late", [1]))
     assert code == 1 and f"waited 5 s for rank 0 at localhost, ports {port} to {port + 15}\n" in err
+
+
+@needs_mpi
+def test_the_file_of_a_job_that_does_not_begin_is_taken_away(tmp_path):
+    for rank, said in ((0, "waited 2 s, and rank 1 did not come"), (1, "waited 2 s for rank 0, and it did not say")):
+        ((code, _, err),) = ends(started(free_port(), 2, "nobody_in_the_file", [rank], str(tmp_path / "meeting")))
+        assert code == 1 and said in err, err
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_mpi

@@ -67,6 +67,21 @@ def test_accelerators_are_the_gpus_of_now(torch):
         assert torch.distributed.get_default_backend_for_device("cuda:1") == "nccl"
 
 
+def test_rooms_that_have_another_name_now(torch):
+    script = """
+from torch.distributed import FileStore, HashStore, TCPStore
+from torch.distributed._composable.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed._tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.tensor.placement_types import Replicate
+"""
+    there: dict[str, object] = {}
+    exec(script, there)
+    assert there["fully_shard"] is torch.distributed.fsdp.fully_shard
+    assert there["DTensor"] is torch.distributed.tensor.DTensor
+    assert issubclass(there["PrefixStore"], there["Store"])
+
+
 def test_compilers_leave_functions_as_they_are(torch):
     def f(x):
         return x * 2

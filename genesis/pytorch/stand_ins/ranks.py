@@ -41,7 +41,11 @@ def _distributed() -> Values:
 @values("torch.distributed.distributed_c10d")
 def _c10d() -> Values:
     groups = importlib.import_module("genesis.distributed.groups")
-    return {**_distributed(), "_get_default_group": lambda: groups.group_of("_get_default_group")}
+    distributed = importlib.import_module("genesis.distributed")
+    stores = {
+        name: getattr(distributed, name) for name in ("FileStore", "HashStore", "PrefixStore", "Store", "TCPStore")
+    }
+    return {**_distributed(), **stores, "_get_default_group": lambda: groups.group_of("_get_default_group")}
 
 
 @values("torch.distributed.elastic.multiprocessing.errors")
@@ -60,6 +64,28 @@ def _checkpoint_wrapper() -> Values:
 def _state_dict() -> Values:
     module = importlib.import_module("genesis.distributed.checkpoint.state_dict")
     return {"_init_optim_state": module._init_optim_state}
+
+
+def _all_of(name: str) -> Values:
+    module = importlib.import_module(name)
+    return {each: getattr(module, each) for each in module.__all__}
+
+
+@values("torch.distributed._composable")
+def _composable() -> Values:
+    return {"fully_shard": _all_of("genesis.distributed.fsdp")["fully_shard"]}
+
+
+@values("torch.distributed._composable.fsdp")
+def _composable_fsdp() -> Values:
+    """Where `fully_shard` was at first."""
+    return _all_of("genesis.distributed.fsdp")
+
+
+@values("torch.distributed._tensor", "torch.distributed.tensor.placement_types")
+def _tensor() -> Values:
+    """Where tensors in parts were at first, and the module of their placements."""
+    return _all_of("genesis.distributed.tensor")
 
 
 @values("torch.distributed.autograd", "torch.distributed.rpc")

@@ -28,6 +28,35 @@ def well(rank: int, size: int) -> None:
     dist.destroy_process_group()
 
 
+def file(rank: int, size: int) -> None:
+    """They meet in a file, in which a job that has ended may have said where it was."""
+    path = sys.argv[4]
+    begin(rank, size, f"file://{path}")
+    dist.barrier()
+    assert not os.path.exists(path)
+    print(f"rank {dist.get_rank()} is done")
+    dist.destroy_process_group()
+
+
+def nobody_in_the_file(rank: int, size: int) -> None:
+    where = f"file://{sys.argv[4]}"
+    dist.init_process_group(init_method=where, rank=rank, world_size=size, timeout=timedelta(seconds=2))
+
+
+def store(rank: int, size: int) -> None:
+    """They meet by a store, which rank 1 has and the program uses as well."""
+    values = dist.TCPStore("localhost", int(os.environ.pop("MASTER_PORT")), size, rank == 1)
+    del os.environ["MASTER_ADDR"]
+    dist.init_process_group(store=dist.PrefixStore("job", values), rank=rank, world_size=size)
+    values.set(f"rank {rank}", str(rank))
+    assert values.multi_get([f"rank {each}" for each in range(size)]) == [str(each).encode() for each in range(size)]
+    x = genesis.ones(2) * (rank + 1)
+    dist.all_reduce(x)
+    assert x[0].item() == sum(range(1, size + 1))
+    print(f"rank {dist.get_rank()} is done")
+    dist.destroy_process_group()
+
+
 def machines(rank: int, size: int) -> None:
     """As if the ranks were on two machines, in turn: MPI sends through the network."""
     socket.gethostname = lambda: f"machine{rank % 2}"

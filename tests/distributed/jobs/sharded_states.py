@@ -148,7 +148,9 @@ def tensors_in_parts():
         refused(NotImplementedError, "rows along the last dimension", lambda: distribute_tensor(x, None, wrong))  # noqa: B023
     refused(TypeError, "has no rows", lambda: distribute_tensor(genesis.tensor(1.0)))
     if size > 1:
-        refused(ValueError, f"divides {2 * size - 1} into", lambda: DTensor.from_local(genesis.ones(1 if rank == 0 else 2)))
+        refused(
+            ValueError, f"divides {2 * size - 1} into", lambda: DTensor.from_local(genesis.ones(1 if rank == 0 else 2))
+        )
 
 
 def states_of_rank_0():
