@@ -1,4 +1,4 @@
-"""Where values go in sorted sequences, by a kernel."""
+"""Where values go in sorted sequences, and how often numbers occur, by kernels."""
 
 from __future__ import annotations
 
@@ -51,3 +51,26 @@ def test_machine_code():
     s, x = sorted_rows(4096), sorted_rows(64, 64)
     for kernel, aligned in started(lambda: genesis.searchsorted(s.to("cuda"), x.to("cuda"))):
         machine_code(kernel, aligned)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_counts(way):
+    genesis.manual_seed(9)
+    x, weights = genesis.randint(0, 9, (300,)), genesis.randn(300)
+    with emulated(way):
+        same(genesis.bincount, x)
+        same(lambda x: genesis.bincount(x, minlength=20), x.int())
+        same(lambda x, w: genesis.bincount(x, w, 4), x, weights, tolerance=1e-6)
+        same(lambda x: genesis.histc(x, 7), weights)
+        same(lambda x: genesis.histc(x, 5, -1.0, 1.0), weights.reshape(20, 15).t())
+
+
+def test_counts_of_few_and_of_strange_numbers():
+    x = genesis.tensor([0.0, 1.0, 3.0, 3.0, 3.5, -0.5, NAN])
+    with emulated():
+        for kind in (genesis.float32, genesis.float64, genesis.bfloat16):
+            same(lambda x: genesis.histc(x, 3, 0.0, 3.0), x.to(kind))
+        same(lambda x: genesis.histc(x, 4), genesis.ones(5))
+        same(lambda x: genesis.histc(x, 4), genesis.zeros(0))
+        same(lambda x: genesis.bincount(x, minlength=3), genesis.zeros(0, dtype=genesis.int64))
+        same(lambda x, w: genesis.bincount(x, w), genesis.tensor([3, 3]), genesis.tensor([1.0, 2.0]).double())

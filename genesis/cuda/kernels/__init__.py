@@ -4,7 +4,8 @@
 `lowering` from a call of an op to launches, by the rules of the compiler
 `products` of matrices, `einsum` as such; `draws`: random numbers; `fused`: composites that are one kernel
 `lanes`    kernels written by hand, of a lane for each element: `gathers` (elements that indices name), `moves` (copies in
-           another order), `sums` (elements written and added where indices say), `sorts`, `searches`, `divisions`
+           another order), `sums` (elements written and added where indices say), `sorts`, `searches`, `counts`,
+           `divisions`
 `norms`    of rows, by the rules of the compiler, `channels`: batch norm; `losses`: cross entropy; `activations`: GELU; `columns`: sums of columns
 `attention` by tiles, forward and backward; its code is in `attention_code`
 `convolution` as products that are never in memory; `scans`: running reductions; `taps`: pooling and interpolation

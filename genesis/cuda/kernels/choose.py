@@ -12,6 +12,7 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels import (
     columns,
     convolution,
+    counts,
     divisions,
     einsum,
     gathers,
@@ -40,6 +41,7 @@ WRITTEN = {
     **einsum.KERNELS,
     **divisions.KERNELS,
     **searches.KERNELS,
+    **counts.KERNELS,
 }
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
