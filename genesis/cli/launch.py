@@ -22,9 +22,10 @@ from typing import IO, Any, NamedTuple
 
 from genesis.base.errors import DistributedError
 from genesis.cli import mpiexec
+from genesis.cli.endings import Endings, is_at_its_end, pids
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
 from genesis.cli.mpiexec import Kind
-from genesis.cli.rank import ENDED, FOLDER, NOTE
+from genesis.cli.rank import FOLDER, NOTE
 
 _GIVEN = (FOLDER, "MASTER_ADDR", "MASTER_PORT")  # what ranks have in their environment besides that of this process
 _GRACE = 5.0  # seconds in which mpiexec, or what it leaves, ends by itself
@@ -79,26 +80,32 @@ def _address(job: Job) -> dict[str, str]:
 def _once(job: Job) -> int:
     (command, kind), folder = _command(job), folder_of_a_job()
     try:
-        process = subprocess.Popen(
-            command, env={**_address(job), **os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
-        said, watch = _Lines(job, kind), Watch(folder, process)
-        with _terminated_as_interrupted():
-            try:
-                lost = said.copy(process, watch)
-                if lost:
-                    _end(process, folder)
-                status = process.wait()
-            except KeyboardInterrupt:
-                _end(process, folder)
-                print("genesis run: interrupted", file=sys.stderr)
-                return 130
-        if status:
-            print(_screen(folder, said.others, status, said.notes, watch.first), file=sys.stderr)
-        return status if status >= 0 else 128 - status
+        with Endings(folder) as endings:
+            return _run(command, _Lines(job, kind), folder, endings, {**_address(job), **os.environ, FOLDER: folder})
     finally:
         remove(folder)
+
+
+def _run(command: Sequence[str], said: _Lines, folder: str, endings: Endings, environment: dict[str, str]) -> int:
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace", start_new_session=True,
+    )  # fmt: skip
+    watch = Watch(folder, process)
+    with _terminated_as_interrupted():
+        try:
+            lost = said.copy(process, watch)
+            if lost:
+                _end(process, folder)
+            status = process.wait()
+        except KeyboardInterrupt:
+            _end(process, folder)
+            print("genesis run: interrupted", file=sys.stderr)
+            return 130
+    if status:
+        endings.stop()
+        print(_screen(folder, said.others, status, said.notes, endings.first or watch.first), file=sys.stderr)
+    return status if status >= 0 else 128 - status
 
 
 class Watch:
@@ -109,22 +116,19 @@ class Watch:
     def __init__(self, folder: str, process: subprocess.Popen[str]) -> None:
         self._folder, self._process = folder, process
         self._since: float | None = None
-        self.first: str | None = None  # the rank that was gone first, while others were there
+        self.first: list[str] = []  # the rank that was gone first at a look, while others were there
 
     def lost(self) -> bool:
         """Called again and again: what is lost for some seconds remains so."""
-        ranks = _pids(self._folder)
-        gone = [rank for pid, rank in ranks.items() if not lives(pid) and not self._ended(rank)]
+        ranks = pids(self._folder)
+        gone = [rank for pid, rank in ranks.items() if not lives(pid) and not is_at_its_end(self._folder, rank)]
         if len(gone) == 1 < len(ranks):
-            self.first = self.first or gone[0]
+            self.first = self.first or gone
         if not gone and self._process.poll() is None:
             self._since = None
             return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since > _GRACE
-
-    def _ended(self, rank: str) -> bool:
-        return Path(self._folder, f"{rank}.{ENDED}").exists()
 
 
 class _Lines:
@@ -196,7 +200,7 @@ def _end(process: subprocess.Popen[str], folder: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     process.terminate()
-    for pid in _pids(folder):
+    for pid in pids(folder):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     try:
@@ -208,22 +212,17 @@ def _end(process: subprocess.Popen[str], folder: str) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _pids(folder: str) -> dict[int, str]:
-    """The processes of the ranks on this machine."""
-    return {int(path.read_text()): path.stem for path in Path(folder).glob("*.pid") if path.read_text()}
-
-
 # ---- the last screen
 
 
 def _screen(
-    folder: str, others: Sequence[str], status: int, elsewhere: Sequence[str] = (), gone: str | None = None
+    folder: str, others: Sequence[str], status: int, elsewhere: Sequence[str] = (), gone: Sequence[str] = ()
 ) -> str:
     """Which rank failed first and why, then what the others say of themselves, or were seen to do last.
 
     Args:
         others: lines that no rank printed; elsewhere: notes of ranks on other machines
-        gone: the rank whose process was gone first, if that was seen
+        gone: the rank whose process was gone first, or several of which one was, as far as that was seen
     """
     written = [path.read_text() for path in Path(folder).glob("*.json")]
     notes = sorted([json.loads(note) for note in [*written, *elsewhere]], key=lambda note: note["time"])
@@ -231,10 +230,13 @@ def _screen(
     killed, pid = mpiexec.SIGNAL.search(text), mpiexec.PID.search(text)
     seen = _seen(folder)
     lines = []
-    if (killed is not None and status not in (0, 1)) or (gone is not None and not notes):
-        rank = _pids(folder).get(int(pid[1]), gone) if pid is not None else gone
+    if (killed is not None and status not in (0, 1)) or (gone and not notes):
+        known = pids(folder).get(int(pid[1])) if pid is not None else None
+        ranks = list(gone) or [known] * (known is not None)
+        rank = ranks[0] if len(ranks) == 1 else None
+        who = f"rank {rank}" if rank is not None else f"one of the ranks {', '.join(ranks)}" if ranks else "a rank"
         by = "" if killed is None else f" by {signal.Signals(int(killed[1])).name}"
-        lines.append(f"genesis run: {'a rank' if rank is None else f'rank {rank}'} was killed{by}")
+        lines.append(f"genesis run: {who} was killed{by}")
         if rank in seen:
             lines[0] += f", {seen.pop(rank)}"
     elif notes:

@@ -37,7 +37,8 @@ def main(argv: Sequence[str]) -> int:
     folder = os.environ.pop(FOLDER, None)
     if folder is not None and os.path.isdir(folder):
         Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
-        _note_failures(Path(folder, f"{rank}.json").write_text, rank)
+        _note_failures(leave := Path(folder, f"{rank}.json").write_text, rank)
+        _note_hard_exits(leave, rank)
         known = launcher_of(Path(folder)), Path(folder), rank
         threading.Thread(target=_beside, args=known, daemon=True).start()
         atexit.register(_say, Path(folder, f"{rank}.{ENDED}"), "")
@@ -116,6 +117,21 @@ def _note_failures(leave: Callable[[str], Any], rank: int) -> None:
         leave(json.dumps({"rank": rank, "time": time.time(), "error": last, "traceback": text}))
 
     sys.excepthook = noted
+
+
+def _note_hard_exits(leave: Callable[[str], Any], rank: int) -> None:
+    """``os._exit(0)`` while others count on this rank fails: MPICH ends them then, and takes that for a good end."""
+    end, own = os._exit, os.getpid()
+
+    def noted(status: int) -> Any:
+        world: Any = getattr(getattr(sys.modules.get("genesis.distributed.groups"), "GroupMember", None), "WORLD", None)
+        if status == 0 and os.getpid() == own and world is not None and world.size() > 1:
+            status, error = 1, "os._exit(0), and the process group had not ended"
+            text = "".join(traceback.format_stack(sys._getframe(1))) + error
+            leave(json.dumps({"rank": rank, "time": time.time(), "error": error, "traceback": text}))
+        end(status)
+
+    os._exit = noted
 
 
 if __name__ == "__main__":

@@ -102,6 +102,26 @@ def test_a_rank_that_is_killed_is_named(tmp_path):
 
 @needs_mpi
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system does not tell who ended first")
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_the_rank_that_is_named_is_the_one_that_was_killed(tmp_path, ranks):
+    """MPICH names one of those that it ended itself, where there are more than two."""
+    done = run("-n", str(ranks), SCRIPT, "the last one is killed", folder=tmp_path)
+    screen = done.stderr.partition("genesis run: ")[2]
+    several = rf"one of the ranks .*{ranks - 1} was killed by SIGKILL\n"  # on a machine that has much to do
+    assert re.match(rf"rank {ranks - 1} was killed by SIGKILL, last seen|{several}", screen), screen
+
+
+@needs_mpi
+def test_a_rank_that_leaves_the_others_alone_is_a_failure(tmp_path):
+    done = run("-n", "2", SCRIPT, "the last one leaves", folder=tmp_path)
+    screen = done.stderr.partition("genesis run: ")[2]
+    assert done.returncode != 0 and screen.startswith("rank 1 failed first\n"), screen
+    assert "os._exit(0), and the process group had not ended" in screen and "printing.py" in screen
+
+
+@needs_mpi
+@pytest.mark.slow
 def test_a_job_starts_again(tmp_path):
     done = run("-n", "2", "--max-restarts", "2", SCRIPT, "restart", str(tmp_path / "once"), folder=tmp_path)
     assert done.returncode == 0 and done.stderr.count("genesis run: starts again, 1 of 2") == 1
@@ -305,6 +325,8 @@ def test_what_is_said_of_a_failure_without_a_note():
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "1.doing").write_text("train.py:41")
         killed = "genesis run: rank 1 was killed, last seen at train.py:41"  # and the launcher of MPI said nothing
-        assert launch._screen(folder, [], 137, (), "1") == killed
+        assert launch._screen(folder, [], 137, (), ["1"]) == killed
+        several = "genesis run: one of the ranks 0, 1 was killed by SIGKILL\nrank 1: last seen at train.py:41"
+        assert launch._screen(folder, ["PID 7\n", "signal 9\n"], 137, (), ["0", "1"]) == several
         Path(folder, "1.doing").unlink()
         assert launch._screen(folder, ["no host named b\n"], 3) == "genesis run: ended with status 3\nno host named b"

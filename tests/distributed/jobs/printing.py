@@ -29,6 +29,11 @@ if case == "killed later":
     if rank == 1:
         time.sleep(3)  # the launcher has seen what each does
         os.kill(os.getpid(), signal.SIGKILL)
+if case in ("the last one is killed", "the last one leaves"):
+    dist.barrier()
+    if rank == dist.get_world_size() - 1:
+        time.sleep(1)
+        os.kill(os.getpid(), signal.SIGKILL) if case.endswith("killed") else os._exit(0)
 if case == "sleeps":
     print(f"pid {os.getpid()}")
     time.sleep(60)

@@ -1,0 +1,74 @@
+"""Which rank ended first. What MPI's launcher says of it is the process that it looked at first, when it had ended all."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from pathlib import Path
+
+from genesis.cli.rank import ENDED
+
+_LOOK = 100  # milliseconds between looks for ranks that have begun
+
+
+def pids(folder: str) -> dict[int, str]:
+    """The processes of the ranks on this machine."""
+    return {int(path.read_text()): path.stem for path in Path(folder).glob("*.pid") if path.read_text()}
+
+
+def is_at_its_end(folder: str, rank: str) -> bool:
+    """Whether its program came to its end, of itself or by an exception."""
+    return Path(folder, f"{rank}.{ENDED}").exists()
+
+
+class Endings:
+    """Waits for the end of each rank of this machine, where the system tells of it at once (Linux).
+
+    Attributes:
+        first: the rank that ended before its program did, and before the others; several where they had ended at the
+            first look, as on a machine that has much to do
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.first: list[str] = []
+        self._folder, self._over = folder, False
+        self._thread = threading.Thread(target=self._wait, daemon=True)
+
+    def __enter__(self) -> Endings:
+        if hasattr(os, "pidfd_open"):
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """No further end is looked at."""
+        self._over = True
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _wait(self) -> None:
+        known: dict[int, int] = {}  # processes, and what is polled for each
+        ranks: dict[int, str] = {}
+        poll = select.poll()
+        try:
+            while not self._over:
+                for pid, rank in pids(self._folder).items():
+                    if pid not in known:
+                        known[pid] = number = os.pidfd_open(pid)
+                        ranks[number] = rank
+                        poll.register(number, select.POLLIN)
+                gone = [number for number, _ in poll.poll(_LOOK)]
+                for number in gone:
+                    poll.unregister(number)
+                early = [ranks[number] for number in gone if not is_at_its_end(self._folder, ranks[number])]
+                if early:
+                    self.first = sorted(early, key=int)
+                    return
+        except OSError:  # the folder is gone, or a rank ended before it was known
+            return
+        finally:
+            for number in known.values():
+                os.close(number)
