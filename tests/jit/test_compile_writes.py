@@ -2,7 +2,10 @@
 apart.
 """
 
+import linecache
+import warnings
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -60,6 +63,48 @@ def test_items_of_tensors_in_a_list_of_the_outside():
         return results
 
     with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)
+
+
+def test_statements_that_share_a_line():
+    """A queue that moves on: the write to the tensor was taken for Python's, as the line has one of those."""
+    name, source = (
+        "<a queue>",
+        (
+            "def step(x):\n    k = at[0]; queue[k : k + 2] = x; at[0] = (k + 2) % 4; box.n += 1.5\n    return queue.mean(0)\n"
+        ),
+    )
+    linecache.cache[name] = len(source), None, source.splitlines(True), name
+
+    def seen(compiled):
+        scope = {"queue": genesis.zeros(4, 3), "at": [0], "box": SimpleNamespace(n=0.0)}
+        exec(compile(source, name, "exec"), scope)
+        run, results = genesis.compile(scope["step"]) if compiled else scope["step"], []
+        for call in range(6):
+            results += [run(genesis.arange(6.0).reshape(2, 3) * (call + 1)).tolist(), scope["queue"].tolist()]
+            results += [[*scope["at"]], scope["box"].n]
+        return results
+
+    with fuzz_compile.arithmetic(False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it runs as it is, as the position is read and changed
+        assert seen(True) == seen(False)
+
+
+def test_attributes_that_are_set_by_name():
+    def seen(compiled):
+        box = SimpleNamespace(n=1.0, last=genesis.zeros(3))
+
+        def step(x):
+            y = x * 2
+            setattr(box, "n", box.n + 1)  # noqa: B010
+            setattr(box, "last", x[0])  # noqa: B010
+            return y * box.n + box.last
+
+        run = genesis.compile(step) if compiled else step
+        return [(run(genesis.arange(6.0).reshape(2, 3) * k).tolist(), box.n, box.last.tolist()) for k in range(5)]
+
+    with fuzz_compile.arithmetic(False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it runs as it is
         assert seen(True) == seen(False)
 
 

@@ -97,6 +97,7 @@ class Watch:
     def __init__(self, known: set[CodeType] | None = None) -> None:
         self.known = known  # code that may run while tracing: None outside of a trace
         self.effect: Effect | None = None
+        self.writes: set[tuple[str, int]] = set()  # the files and lines of those that write to objects
         self.effects: dict[Any, list[tuple[CodeType, Position]]] = {}  # all of them: the positions on the way
         self.codes: set[CodeType] = set()
         self.reads: list[tuple[Any, Any, Any, str]] = []
@@ -229,8 +230,10 @@ class Watch:
         if module not in BUILDING if not name.startswith(_NUMPY) else "random" in name:
             self._note(f"a call of {frame.f_code.co_name}", outer)
 
-    def _note(self, what: str, frame: FrameType, line: int | None = None) -> None:
-        at = position(frame.f_code, frame.f_lasti) if line is None else (line, None)
+    def _note(self, what: str, frame: FrameType, instruction: int | None = None) -> None:
+        at = position(frame.f_code, frame.f_lasti if instruction is None else instruction)
+        if instruction is not None:
+            self.writes.add((frame.f_code.co_filename, at[0]))
         if self.effect is None:
             self.effect = Effect(what, frame.f_code.co_filename, at[0])
         if (frame.f_code, at) not in self.effects:
@@ -262,9 +265,9 @@ class Watch:
             self.unknown = True
             what = "may do more than compute" if self._is_behind else "runs for the first time"
             self._note(f"{code.co_name} {what}", frame)
-        for target, name, line, *_ in stores_of(code) if self.lines else ():
+        for target, name, line, _, at in stores_of(code) if self.lines else ():
             if (code.co_filename, line) in self.lines:
-                self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
+                self._note(f"a write to {'.'.join(target or ())}.{name}", frame, at)
 
     def _meet_caches(self, frame: FrameType, code: CodeType) -> None:
         """What keeps results among what the code reads: functions with a cache, and properties that have none yet."""
@@ -315,7 +318,7 @@ class Watch:
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
         written = self._written.pop(id(frame), ())
-        for target, name, line, sure, at in stores_of(code):
+        for target, name, _, sure, at in stores_of(code):
             if name == "grad" and (target is None or not sure):
                 continue  # a tensor says itself that its .grad is set
             if at in written and (target is None or not sure):
@@ -323,9 +326,9 @@ class Watch:
             if target is None:
                 known = name.startswith("nonlocal ") and self._is_inner(frame, name.removeprefix("nonlocal "))
                 if not known:
-                    self._note(f"a write to {name}" if name else "a write to an object", frame, line)
+                    self._note(f"a write to {name}" if name else "a write to an object", frame, at)
             elif not sure or not self._may_write(self._value(frame, target), name):
-                self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, line)
+                self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, at)
         for from_globals, chain in reads_of(code):
             self._read(frame, from_globals, chain)
         if self.numbers and any([not c or isinstance(self._value(frame, c), str) for c in remainders_of(code)]):

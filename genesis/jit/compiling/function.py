@@ -255,7 +255,7 @@ class CompiledFunction:
         if watch.effect is not None and self.fullgraph:
             self._leave(key, self._effect(watch.effect))
         self._codes |= watch.codes
-        self._lines |= {(code.co_filename, line) for code, (line, column) in watch.effects if column is None}
+        self._lines |= watch.writes
         if watch.effect is not None and not all([self._take_one(lines) for lines in watch.effects.values()]):
             self._leave(key, self._effect(watch.effect))
             self._off = True

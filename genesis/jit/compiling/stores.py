@@ -72,9 +72,9 @@ def stores_of(code: CodeType) -> tuple[Store, ...]:
     for i, step in enumerate(steps):
         kind = step.name
         if kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            stores.append(Store(None, f"global {step.value}", step.line))
+            stores.append(Store(None, f"global {step.value}", step.line, at=step.at))
         elif kind in ("STORE_DEREF", "DELETE_DEREF") and step.value in code.co_freevars:
-            stores.append(Store(None, f"nonlocal {step.value}", step.line))
+            stores.append(Store(None, f"nonlocal {step.value}", step.line, at=step.at))
         elif kind in ("STORE_ATTR", "DELETE_ATTR"):
             stores.append(_store(steps, i, 0, str(step.value)))
         elif kind in ("STORE_SUBSCR", "DELETE_SUBSCR"):

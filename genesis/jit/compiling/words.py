@@ -223,6 +223,8 @@ class Reading:
         if isinstance(function, BuiltinFunctionType):
             if isinstance(function.__self__, _CONTAINERS) and isinstance(node.func, ast.Attribute):
                 self._changed(function.__self__, node.func.value)
+            elif node.args and function in (setattr, delattr):
+                self._first_changed(node.args)
             self.call.raises = self.call.raises or function is sys.exit
             return
         inside = function.__func__ if isinstance(function, MethodType) else function
@@ -238,6 +240,13 @@ class Reading:
             self.call.draws = self.call.draws or not known
             self.call.raises |= any([function is vars(builtins).get(name, sys) for name in _EXITS])
         self.call.blind = self.call.blind and known
+
+    def _first_changed(self, arguments: list[ast.expr]) -> None:
+        """What ``setattr(x, name, value)`` changes."""
+        inside = getattr(self._value(arguments[0]), "__dict__", None)
+        key = self._key(arguments[1]) if len(arguments) > 1 else UNKNOWN
+        if isinstance(inside, dict):
+            self.call.changes.append((inside, key if type(key) is str else None))
 
     def _looked_at(self, value: Any, depth: int) -> None:
         """A statement gets something: may it lead to tensors of the outside?"""
