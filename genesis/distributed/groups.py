@@ -36,8 +36,11 @@ _numbers = itertools.count()
 class ProcessGroup:
     """Ranks that call collectives together. `init_process_group` and `new_group` make them."""
 
-    def __init__(self, engine: Engine, ranks: tuple[int, ...], timeout: timedelta, name: str) -> None:
+    def __init__(
+        self, engine: Engine, ranks: tuple[int, ...], timeout: timedelta, name: str, backend: str | None = None
+    ) -> None:
         self.engine, self.ranks, self.group_name = engine, ranks, name
+        self.backend = backend.lower() if backend else engine.name
         self.calls = Calls(engine, ranks, timeout.total_seconds())
         self.key = f"group {next(_numbers)}"  # what a graph calls it
         self.devices: dict[Any, Any] = {}  # what moves memory of a device between its ranks, see `devices`
@@ -126,7 +129,7 @@ def init_process_group(
             text = f"{what} is {wanted}, and the launcher says {have}"
             hint = f"genesis run -n {world_size} script.py" if what == "world_size" else "rank=-1"
             raise ArgumentValueError(message(name, text, hint=hint))
-    GroupMember.WORLD = world = ProcessGroup(engine, tuple(range(engine.size)), limit, group_name or "0")
+    GroupMember.WORLD = world = ProcessGroup(engine, tuple(range(engine.size)), limit, group_name or "0", backend)
     if engine.size > 1:
         _watch_the_end()
     if engine.size > 1 and engine.threads:
@@ -252,8 +255,16 @@ def get_world_size(group: Any = None) -> int:
 
 
 def get_backend(group: Any = None) -> str:
-    """The engine of a group: ``"mpi"``, or ``"alone"`` in a world of one."""
-    return group_of("get_backend", group).engine.name
+    """What a group was made with, as programs ask for what they asked for; else its engine: ``"mpi"``, or ``"alone"`` in a
+    world of one.
+
+    >>> import genesis.distributed as dist
+    >>> dist.init_process_group("gloo")
+    >>> dist.get_backend()
+    'gloo'
+    >>> dist.destroy_process_group()
+    """
+    return group_of("get_backend", group).backend
 
 
 def get_default_backend_for_device(device: Any) -> str:
@@ -337,7 +348,8 @@ def new_group(
     engine = world.engine.split(chosen)
     if engine is None:
         return GroupMember.NON_GROUP_MEMBER
-    made = ProcessGroup(engine, tuple(chosen), timeout or default_pg_timeout, group_desc or str(len(_groups) + 1))
+    called = group_desc or str(len(_groups) + 1)
+    made = ProcessGroup(engine, tuple(chosen), timeout or default_pg_timeout, called, backend or world.backend)
     _groups.append(made)
     return made
 

@@ -136,9 +136,7 @@ class ModuleState(StateHooks):
         path, _, last = name.rpartition(".")
         owner = self.get_submodule(path)
         if last in owner._parameters:
-            owner._parameters[last] = (
-                value if isinstance(value, Parameter) else Parameter(value, mine.requires_grad)
-            )
+            owner._parameters[last] = value if isinstance(value, Parameter) else Parameter(value, mine.requires_grad)
         else:
             owner._buffers[last] = value
 

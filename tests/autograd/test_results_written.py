@@ -14,7 +14,10 @@ from genesis.base.errors import InplaceError
         (lambda x: x**2, lambda x: 2 * x),
         (lambda x: x**-1.5, lambda x: -1.5 * x**-2.5),
         (lambda x: genesis.pow(x, 3), lambda x: 3 * x**2),
-        (lambda x: x ** genesis.tensor([2.0, 3.0]), lambda x: genesis.tensor([2.0, 3.0]) * x ** genesis.tensor([1.0, 2.0])),
+        (
+            lambda x: x ** genesis.tensor([2.0, 3.0]),
+            lambda x: genesis.tensor([2.0, 3.0]) * x ** genesis.tensor([1.0, 2.0]),
+        ),
         (genesis.sinc, None),
         (genesis.erfinv, None),
     ],

@@ -70,6 +70,16 @@ def test_calls_before_the_beginning_are_refused():
             call()
 
 
+def test_the_backend_is_what_was_asked_for():
+    dist.init_process_group("GLOO")
+    try:
+        assert dist.get_backend() == dist.get_backend(dist.new_group([0])) == "gloo"
+        assert dist.get_backend(dist.new_group([0], backend="mpi")) == "mpi"
+        assert dist.group.WORLD.name() == "alone"
+    finally:
+        dist.destroy_process_group()
+
+
 def test_the_beginning(alone):
     assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "alone")
     assert repr(dist.group.WORLD) == "<process group '0' of ranks [0] by alone>"

@@ -156,3 +156,25 @@ def test_processes_of_a_program_have_genesis_in_pytorchs_place(tmp_path):
     done = started(tmp_path, "run", "--torch", "script.py")
     expected = [f"{method} genesis.core.graph.tensor torch.float32" for method in ("spawn", "forkserver", "fork", 0)]
     assert done.stdout.splitlines() == expected and not done.stderr
+
+
+LAUNCHER = """
+import subprocess
+import sys
+import torch
+
+subprocess.run([sys.executable, "child.py"], check=True)
+subprocess.run([sys.executable, "-c", "import torch.nn.functional as F; print(F.__name__, F.relu.__module__)"], check=True)
+"""
+
+
+def test_programs_that_a_program_starts_have_it_too(tmp_path):
+    """As trainers do that start the script again for each rank."""
+    (tmp_path / "script.py").write_text(LAUNCHER)
+    (tmp_path / "child.py").write_text(
+        "import torch\nfrom torch import nn\nprint(torch.__version__, nn.Linear.__module__)\n"
+    )
+    done = started(tmp_path, "run", "--torch", "script.py")
+    own, inner = done.stdout.splitlines()
+    assert "+genesis" in own and own.endswith(" genesis.nn.linear"), done.stderr
+    assert inner.startswith("torch.nn.functional genesis."), done.stderr

@@ -158,6 +158,10 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What PyTorch measures by itself, and trainers look into: nothing, `genesis.profiler` does."""
+        return {}
+
     def register_comm_hook(self, state: object, hook: Callable[[Any, Any], Any]) -> None:
         """Let a function combine gradients: ``hook(state, bucket)`` returns a future of what takes the place of
         ``bucket.buffer()``, a `genesis.distributed.GradBucket` with the gradients of this rank, which are no mean yet.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import importlib
 import os
-from typing import Any
+from typing import Any, ClassVar
 
-from genesis.pytorch.stand_ins.common import Values, answer, as_it_is, values
+from genesis.pytorch.reasons import why_absent
+from genesis.pytorch.stand_ins.common import Values, absent, answer, as_it_is, values
 
 
 class Backend(str):
@@ -15,6 +16,7 @@ class Backend(str):
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
     backend_list = (UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE)
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO, "cuda": NCCL}
 
     __slots__ = ()
 
@@ -31,6 +33,15 @@ class DebugLevel(enum.Enum):
 def _debug_level() -> DebugLevel:
     said = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     return DebugLevel[said] if said in DebugLevel.__members__ else DebugLevel.OFF
+
+
+_LOCAL_SGD = "torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook"
+values(_LOCAL_SGD)(  # trainers ask whether a state is one of these
+    lambda: {
+        name: absent(f"{_LOCAL_SGD}.{name}", why_absent(f"{_LOCAL_SGD}.{name}"))
+        for name in ("PostLocalSGDState", "post_localSGD_hook")
+    }
+)
 
 
 @values("torch.distributed")
