@@ -28,11 +28,11 @@ class Image:
         header, *blocks = [np.frombuffer(piece, np.uint8) for piece in pieces(unused)]
         self.memory = large_pages(header.size + sum([block.size for block in blocks]))
         self.memory[: header.size] = header
-        places, begin = {}, header.size
+        offsets, begin = {}, header.size
         for block in blocks:
-            places[address(block)] = begin
+            offsets[address(block)] = begin
             begin += block.size
-        self.hosts = {name: self._host(places.get(address(x), 0), x) for name, x in unused.items()}
+        self.hosts = {name: self._host(offsets.get(address(x), 0), x) for name, x in unused.items()}
 
     def _host(self, begin: int, like: Host) -> Host:
         return self.memory[begin : begin + like.nbytes].view(like.dtype)

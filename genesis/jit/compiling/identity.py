@@ -192,7 +192,7 @@ class Rows:
 
     def alone(self, thing: Any, name: str) -> None:
         """The tensor that a slot of an object holds, and its array, which `expect` names, are held by nothing else."""
-        self.slots.append(id(thing) + _found(type(thing), name))
+        self.slots.append(id(thing) + _offset_of(type(thing), name))
 
     def expect(self, arrays: Sequence[Any]) -> None:
         """The arrays of these tensors, one for each; whoever calls this holds them in one place."""
@@ -206,7 +206,7 @@ class Rows:
     def table(self) -> Any:
         """The argument of `unchanged`, an array."""
         words = [word for row in self.rows for word in row]
-        of_tensors = (id(Tensor), _found(Tensor, "_array"), 0) if self.slots else ()
+        of_tensors = (id(Tensor), _offset_of(Tensor, "_array"), 0) if self.slots else ()
         words += [word for slot in self.slots for word in (ALONE, slot, *of_tensors)]
         self.words = np.array([_addresses().ctypes.data, *words, 0, 0, 0], np.uint64)
         return self.words
@@ -231,7 +231,7 @@ def _offset(kind: type, name: str) -> int | None:
     return next((i * _SIZE for i, word in enumerate(words) if word == id(sign)), None)
 
 
-def _found(kind: type, name: str) -> int:
+def _offset_of(kind: type, name: str) -> int:
     offset = _offset(kind, name)
     assert offset is not None
     return offset

@@ -61,7 +61,7 @@ class Divided:
         body: list[Statement] = [For(self.columns, tuple(stores), tuple(own), vector=not self.down)]
         for old, total in zip(totals, own, strict=True):
             self.parts[old] = part = Var(Spec((self.count, math.prod([a.extent for a in self.all_rows])), self._dtype(total)))  # fmt: skip
-            body.append(Store(kernel.operand(part, part.spec.dtype), self.place(CHUNK), _cast(total, part.spec.dtype)))
+            body.append(Store(kernel.operand(part, part.spec.dtype), self.slot(CHUNK), _cast(total, part.spec.dtype)))
         return kernel.made(body, self.count)
 
     def rows(self, stored: Sequence[Stored]) -> Made:
@@ -73,7 +73,7 @@ class Divided:
         short = self.short and total.dtype == F64 and all([load.dtype.itemsize < 8 for load in loads_of(total)])
         return F32 if short else total.dtype
 
-    def place(self, chunk: Axis) -> Affine:
+    def slot(self, chunk: Axis) -> Affine:
         """Where the part of a chunk is."""
         steps, step = [], 1
         for axis in reversed(self.all_rows):
@@ -117,7 +117,7 @@ class _Kernel:
     def _value(self, value: Value) -> Value:
         if isinstance(value, Total):
             part = self.of.parts[value]
-            load = Load(self.operand(part, part.spec.dtype), self.of.place(self.count), part.spec.dtype)
+            load = Load(self.operand(part, part.spec.dtype), self.of.slot(self.count), part.spec.dtype)
             self.joined.append(total := Total(value.op, _cast(load, value.dtype), (self.count,)))
             return total
         if isinstance(value, Load):

@@ -93,16 +93,16 @@ def _tiles(code: Code, rows: int, columns: int, tiles: tuple[str, str], column: 
             again = code.put(f"zext i1 {code.put(f'icmp ne i64 {chunk.index}, 0')} to i64")
             is_end = code.put(f"icmp eq i64 {code.add(chunk.index, '1')}, {chunks}")
             completed = code.put(f"select i1 {is_end}, i64 {slot}, i64 0")
-            found = _Chunk(leaf.index, parts, begin, end, again, completed, slot, is_last)
+            span = _Chunk(leaf.index, parts, begin, end, again, completed, slot, is_last)
             with code.loop(*tiles, "1") as tile:
                 room = code.times(code.put(f"sub i64 {tile.index}, {tiles[0]}"), str(rows * columns * code.lanes))
                 first_row = code.times(tile.index, str(rows))
-                _tile(code, rows, columns, found, (first_row, column, code.at("%room", room)), mask)
+                _tile(code, rows, columns, span, (first_row, column, code.at("%room", room)), mask)
 
 
-def _tile(code: Code, rows: int, columns: int, chunk: _Chunk, place: tuple[str, str, str], mask: str) -> None:
+def _tile(code: Code, rows: int, columns: int, chunk: _Chunk, where: tuple[str, str, str], mask: str) -> None:
     """Add some terms to a tile, which begins with a row and a column, and whose sums have room to wait."""
-    first, column, room = place
+    first, column, room = where
     lines, ends = rows_of_tile(code, rows, first, column)
     slots = _slots(code, rows, columns, room, chunk.slot)
     targets = [code.put(f"select i1 {chunk.is_last}, ptr {x}, ptr {y}") for x, y in zip(ends, slots, strict=True)]
@@ -145,11 +145,11 @@ def _zeros(code: Code, x: str) -> str:
     return code.put(f"call i64 @llvm.cttz.i64(i64 {x}, i1 false)")
 
 
-def _added(code: Code, columns: int, values: list[str], places: list[str], mask: str) -> list[str]:
+def _added(code: Code, columns: int, values: list[str], pointers: list[str], mask: str) -> list[str]:
     """What lies in the rows of a tile, and the values added to it."""
     out = []
     for i, value in enumerate(values):
         r, v = divmod(i, columns)
-        here = code.at(places[r], str(v * code.lanes))
+        here = code.at(pointers[r], str(v * code.lanes))
         out.append(code.plus(loaded(code, here, mask if v == columns - 1 else ""), value))
     return out
