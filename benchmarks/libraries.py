@@ -1,12 +1,12 @@
 """Libraries written for PyTorch, as they are installed: do their models give what they give with PyTorch?
 
     pip install --no-deps --target PACKAGES/site-packages torchvision==0.28.0 timm transformers ...
-    python benchmarks/libraries.py PACKAGES/site-packages [--only TEXT] [--write]
+    python benchmarks/libraries.py PACKAGES/site-packages [--only TEXT ...] [--write]
 
 Each file in benchmarks/libraries lists models of one library. They run forward and backward in a process with PyTorch and
 in one of `genesis run --torch`, with the same weights and inputs; compared are the mean absolute values of all results and
 of the gradient of each parameter. Where float32 differs by more than its roundings, both run again in float64. --write puts
-the table into libraries.md.
+the lines of the libraries that ran into the table in libraries.md.
 """
 
 from __future__ import annotations
@@ -78,35 +78,47 @@ def version(packages: str, name: str) -> str:
     return ""
 
 
-def table(rows: dict[str, dict[str, str]], packages: str) -> str:
-    lines = ["| library | models | equal | in float64 only | others |", "| --- | ---: | ---: | ---: | --- |"]
-    for library, verdicts in rows.items():
+def rows_of(measured: dict[str, dict[str, str]], packages: str) -> dict[str, str]:
+    """For each library its line of the table."""
+    lines = {}
+    for library, verdicts in measured.items():
         run = {name: v for name, v in verdicts.items() if not v.startswith("not run")}
         others = [f"{name} {v}" for name, v in run.items() if not v.startswith("equal")]
         count = [sum(v == kind for v in run.values()) for kind in ("equal", "equal in float64")]
         text = "; ".join(others).replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| {library} {version(packages, library)} | {len(run)} | {count[0]} | {count[1]} | {text} |")
-    return "\n".join(lines) + "\n"
+        lines[library] = f"| {library} {version(packages, library)} | {len(run)} | {count[0]} | {count[1]} | {text} |"
+    return lines
+
+
+def written() -> dict[str, str]:
+    """The lines of the table as it is."""
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    return {line.split()[1]: line for line in lines[2:]}
+
+
+def table(lines: dict[str, str]) -> str:
+    head = ["| library | models | equal | in float64 only | others |", "| --- | ---: | ---: | ---: | --- |"]
+    return "\n".join([*head, *[lines[library] for library in sorted(lines)]]) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("packages")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    files = [f for f in sorted(CASES.glob("of_*.py")) if options.only in f.stem]
-    rows = {f.stem.removeprefix("of_"): compared(options.packages, f) for f in tqdm(files)}
-    print(table(rows, options.packages))
+    files = [f for f in sorted(CASES.glob("of_*.py")) if any(text in f.stem for text in options.only)]
+    lines = rows_of({f.stem.removeprefix("of_"): compared(options.packages, f) for f in tqdm(files)}, options.packages)
+    print(table(lines))
     if options.write:
         opening = (
             __doc__.partition("\n\n    pip")[0]
             + "\n\nWritten by `python benchmarks/libraries.py PACKAGES --write`: "
             + (
-                "models forward and backward, with the same weights and inputs as with PyTorch; compared are all results and gradients."
+                "models forward and backward, with the same weights and inputs as with PyTorch; compared are all results and gradients, of trainers and adapters the weights after some steps."
             )
         )
-        PAGE.write_text(f"# Libraries\n\n{opening}\n\n{table(rows, options.packages)}")
+        PAGE.write_text(f"# Libraries\n\n{opening}\n\n{table({**written(), **lines})}")
     return 0
 
 
