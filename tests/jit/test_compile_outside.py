@@ -2,6 +2,8 @@
 whether they require grad.
 """
 
+import warnings
+
 import pytest
 
 import genesis
@@ -206,3 +208,16 @@ def test_options_of_modules_that_the_function_sets(kind):
     else:
         with pytest.warns(UserWarning, match="a LayerNorm is set to something else"):
             same(make, 8)
+
+
+def test_lengths_are_asked_for_where_classes_of_tensors_are():
+    """Methods have other code then, to ask the classes first."""
+
+    class Kind(genesis.Tensor):
+        pass
+
+    assert type(genesis.ones(2).as_subclass(Kind) + 1) is Kind
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step = genesis.compile(lambda x: x.sum() / len(x))
+        assert [step(genesis.ones(n)).item() for n in (3, 3, 4, 4)] == [1, 1, 1, 1]

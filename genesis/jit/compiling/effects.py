@@ -166,7 +166,8 @@ class Watch:
             return
         if kind is _LOOKING or kind is _WRITING:
             if event == "call" and kind is _LOOKING:
-                self._looked(frame.f_locals["self"])
+                given = frame.f_locals  # of a method that asks classes of tensors first, all arguments are in one
+                self._looked(given["self"] if "self" in given else given["_args"][0])
             elif event == "call" and frame.f_back is not None:
                 self._written.setdefault(id(frame.f_back), set()).add(frame.f_back.f_lasti)
             return
