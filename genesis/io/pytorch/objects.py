@@ -86,7 +86,7 @@ class UnpicklerOfObjects(Unpickler):
 
     def reduce(self) -> None:
         kind, args = self._stack[-2:] if len(self._stack) > 1 else (None, None)
-        if type(args) is tuple and args and any(kind is value for value in SAFE.values()):
+        if _may_be_called(kind, args):
             self._stack[-2:] = [kind(*args)]  # type: ignore[misc]
         elif isinstance(kind, type) and type(args) is tuple:
             self._stack[-2:] = [self._new(kind, args)]
@@ -95,7 +95,7 @@ class UnpicklerOfObjects(Unpickler):
 
     def new(self) -> None:
         kind, args = self._stack[-2:] if len(self._stack) > 1 else (None, None)
-        if type(args) is tuple and args and any(kind is value for value in SAFE.values()):
+        if _may_be_called(kind, args):
             self._stack[-2:] = [kind.__new__(kind, *args)]  # type: ignore[misc, call-overload]
         else:
             self.reduce()
@@ -148,6 +148,11 @@ class UnpicklerOfObjects(Unpickler):
 
     def checked(self, root: Any) -> Any:
         return root
+
+
+def _may_be_called(kind: Any, args: Any) -> bool:
+    """Whether the program says that it is safe to call this, and the file has arguments for it."""
+    return type(args) is tuple and args != () and any(kind is value for value in SAFE.values())
 
 
 # how objects begin that a class makes as these do, without code of its own
