@@ -1,7 +1,7 @@
 """Several processes that compute together: ``torch.distributed`` on MPI.
 
 `groups` `subgroups` `device_mesh` which processes there are      `environment` `installed`   what the launcher said, where MPI is
-`collectives` `messages` `objects`          what is called
+`collectives` `reductions` `movement` `messages` `objects`   what is called
 `calls` `futures` agreement, waiting         `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
 `nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
@@ -19,23 +19,7 @@ from genesis.base.errors import DistributedError
 from genesis.core.call.refusal import explain_all
 from genesis.distributed import nn
 from genesis.distributed.calls import Work
-from genesis.distributed.collectives import (
-    ReduceOp,
-    all_gather,
-    all_gather_into_tensor,
-    all_reduce,
-    all_to_all,
-    all_to_all_single,
-    barrier,
-    broadcast,
-    gather,
-    monitored_barrier,
-    reduce,
-    reduce_op,
-    reduce_scatter,
-    reduce_scatter_tensor,
-    scatter,
-)
+from genesis.distributed.collectives import barrier, monitored_barrier
 from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
 from genesis.distributed.grad_bucket import GradBucket
 from genesis.distributed.groups import (
@@ -63,6 +47,15 @@ from genesis.distributed.groups import (
     new_group,
 )
 from genesis.distributed.messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from genesis.distributed.movement import (
+    all_gather,
+    all_gather_into_tensor,
+    all_to_all,
+    all_to_all_single,
+    broadcast,
+    gather,
+    scatter,
+)
 from genesis.distributed.objects import (
     all_gather_object,
     broadcast_object_list,
@@ -70,6 +63,14 @@ from genesis.distributed.objects import (
     recv_object_list,
     scatter_object_list,
     send_object_list,
+)
+from genesis.distributed.reductions import (
+    ReduceOp,
+    all_reduce,
+    reduce,
+    reduce_op,
+    reduce_scatter,
+    reduce_scatter_tensor,
 )
 from genesis.distributed.stores import FileStore, HashStore, PrefixStore, Store
 from genesis.distributed.subgroups import new_subgroups, new_subgroups_by_enumeration

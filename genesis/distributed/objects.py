@@ -13,7 +13,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.distributed import collectives, messages
+from genesis.distributed import collectives, messages, movement
 from genesis.distributed.groups import group_of
 from genesis.distributed.memory import Memory
 
@@ -93,7 +93,7 @@ def decode(data: np.ndarray[Any, Any]) -> Any:
 def _sizes(data: np.ndarray[Any, Any], group: Any) -> list[int]:
     """How many bytes each rank has to say."""
     sizes = wrap(np.zeros(group_of("all_gather_object", group).engine.size, np.int64))
-    collectives.all_gather_into_tensor(sizes, wrap(np.array([data.size])), group)
+    movement.all_gather_into_tensor(sizes, wrap(np.array([data.size])), group)
     return [int(n) for n in sizes._array]
 
 
@@ -113,7 +113,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     _check_length("all_gather_object", "object_list", object_list, group)
     sizes = _sizes(data, group)
     rows = wrap(np.zeros((len(sizes), max(sizes)), np.uint8))
-    collectives.all_gather_into_tensor(rows, wrap(_padded(data, max(sizes))), group)
+    movement.all_gather_into_tensor(rows, wrap(_padded(data, max(sizes))), group)
     object_list[:] = [decode(row[:size]) for row, size in zip(rows._array, sizes, strict=True)]
 
 
@@ -131,7 +131,7 @@ def gather_object(
         _check_length("gather_object", "object_gather_list", object_gather_list, group)
     sizes = _sizes(data, group)
     rows = [wrap(np.zeros(max(sizes), np.uint8)) for _ in sizes] if members.engine.rank == root else None
-    collectives.gather(wrap(_padded(data, max(sizes))), rows, group=group, group_dst=root)
+    movement.gather(wrap(_padded(data, max(sizes))), rows, group=group, group_dst=root)
     if rows is not None and object_gather_list is not None:
         object_gather_list[:] = [decode(row._array[:size]) for row, size in zip(rows, sizes, strict=True)]
 
@@ -157,9 +157,9 @@ def broadcast_object_list(
     here = members.engine.rank == root
     data = encode(name, list(object_list)) if here else np.zeros(0, np.uint8)
     size = wrap(np.array([data.size]))
-    collectives.broadcast(size, group=group, group_src=root)
+    movement.broadcast(size, group=group, group_src=root)
     came = wrap(data.copy() if here else np.empty(int(size._array[0]), np.uint8))
-    collectives.broadcast(came, group=group, group_src=root)
+    movement.broadcast(came, group=group, group_src=root)
     if not here:
         object_list[:] = decode(came._array)
 
@@ -186,9 +186,9 @@ def scatter_object_list(
         longest = max([each.size for each in encoded])
         rows, sizes = [wrap(_padded(each, longest)) for each in encoded], np.array([longest])
     size = wrap(sizes)
-    collectives.broadcast(size, group=group, group_src=root)
+    movement.broadcast(size, group=group, group_src=root)
     came = wrap(np.zeros(int(size._array[0]), np.uint8))
-    collectives.scatter(came, rows, group=group, group_src=root)
+    movement.scatter(came, rows, group=group, group_src=root)
     scatter_object_output_list[0] = decode(came._array)
 
 

@@ -15,9 +15,9 @@ from genesis.core.call.subclasses import no_torch_function
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
-from genesis.distributed.collectives import all_gather_into_tensor
 from genesis.distributed.device_mesh import DeviceMesh, mesh_of
 from genesis.distributed.groups import group_of
+from genesis.distributed.movement import all_gather_into_tensor
 from genesis.distributed.placements import Placement, Replicate, Shard
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor
-from genesis.distributed.collectives import broadcast
 from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
+from genesis.distributed.movement import broadcast
 from genesis.distributed.placements import Partial, Placement, Replicate, Shard
 from genesis.distributed.sharded import ShardedTensor, Sharding, mesh_of_rows
 

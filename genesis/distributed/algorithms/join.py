@@ -17,7 +17,7 @@ import numpy as np
 from genesis.base.errors import ArgumentValueError, DistributedError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import wrap
-from genesis.distributed.collectives import all_reduce
+from genesis.distributed.reductions import all_reduce
 
 _MANY = 1000  # steps that a rank may be without before it is told
 

@@ -13,9 +13,10 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.distributed import pieces
 from genesis.distributed.algorithms.join import Join, JoinHook
-from genesis.distributed.collectives import ReduceOp, all_reduce, broadcast
 from genesis.distributed.groups import GroupMember
 from genesis.distributed.memory import spread
+from genesis.distributed.movement import broadcast
+from genesis.distributed.reductions import ReduceOp, all_reduce
 from genesis.ops.shapes.join import cat
 
 _collectives = Late("genesis.distributed.nn.ops")

@@ -14,8 +14,8 @@ from genesis.base.errors import message
 from genesis.core.graph.tensor import wrap
 from genesis.distributed.checkpoint.manifest import CheckpointException
 from genesis.distributed.checkpoint.parts import Piece, entries
-from genesis.distributed.collectives import all_gather_into_tensor
 from genesis.distributed.groups import GroupMember, group_of
+from genesis.distributed.movement import all_gather_into_tensor
 from genesis.distributed.objects import all_gather_object
 
 

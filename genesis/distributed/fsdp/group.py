@@ -19,9 +19,9 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.core.graph import engine
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
-from genesis.distributed.collectives import ReduceOp, all_reduce
 from genesis.distributed.fsdp.saved import MEMORIES
 from genesis.distributed.fsdp.units import Part, units_of
+from genesis.distributed.reductions import ReduceOp, all_reduce
 
 
 class ShardedGroup:

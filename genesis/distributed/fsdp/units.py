@@ -21,8 +21,9 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import wrap
 from genesis.distributed import pieces
-from genesis.distributed.collectives import ReduceOp, all_gather_into_tensor, all_reduce, reduce_scatter_tensor
 from genesis.distributed.device_mesh import DeviceMesh
+from genesis.distributed.movement import all_gather_into_tensor
+from genesis.distributed.reductions import ReduceOp, all_reduce, reduce_scatter_tensor
 from genesis.distributed.sharded import ShardedParameter, ShardedTensor, Sharding
 
 _ALONE = 2**16  # bytes of a shard from which a parameter travels alone

@@ -13,10 +13,10 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.distributed.checkpoint.state_dict import StateDictOptions, named, numbered
-from genesis.distributed.collectives import broadcast
 from genesis.distributed.fsdp.policies import MixedPrecisionPolicy
 from genesis.distributed.fsdp.sharding import FSDPModule, fully_shard
 from genesis.distributed.groups import group_of
+from genesis.distributed.movement import broadcast
 from genesis.nn.module import Module
 from genesis.nn.utils.clip import clip_grad_norm_
 

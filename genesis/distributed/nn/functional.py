@@ -12,9 +12,10 @@ from typing import Any
 
 from genesis.base.errors import ArgumentError, message
 from genesis.core.graph.tensor import Tensor
-from genesis.distributed.collectives import ReduceOp, op_named, root_of, split_sizes
+from genesis.distributed.collectives import root_of, split_sizes
 from genesis.distributed.groups import group_of
 from genesis.distributed.nn import ops
+from genesis.distributed.reductions import ReduceOp, op_named
 from genesis.ops.shapes.join import cat, stack
 
 

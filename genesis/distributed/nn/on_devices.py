@@ -8,23 +8,23 @@ from typing import Any
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.core.call.kernels import attach
 from genesis.core.graph.tensor import wrap
-from genesis.distributed import collectives
-from genesis.distributed.collectives import ReduceOp
+from genesis.distributed import movement, reductions
 from genesis.distributed.groups import group_keyed
 from genesis.distributed.nn import ops
+from genesis.distributed.reductions import ReduceOp
 
 
 @attach(ops.all_reduce, DeviceArray)
 def all_reduce(x: Any, op: str, group: str | None) -> Any:
     out = memory_of(x).copy(x)
-    collectives.all_reduce(wrap(out), ReduceOp(op), group_keyed("all_reduce", group))
+    reductions.all_reduce(wrap(out), ReduceOp(op), group_keyed("all_reduce", group))
     return out
 
 
 @attach(ops.broadcast_from, DeviceArray)
 def broadcast_from(x: Any, root: int, group: str | None) -> Any:
     out = memory_of(x).copy(x)
-    collectives.broadcast(wrap(out), group=group_keyed("broadcast", group), group_src=root)
+    movement.broadcast(wrap(out), group=group_keyed("broadcast", group), group_src=root)
     return out
 
 
@@ -32,7 +32,7 @@ def broadcast_from(x: Any, root: int, group: str | None) -> Any:
 def reduce_to(x: Any, root: int, op: str, group: str | None) -> Any:
     members, memory = group_keyed("reduce", group), memory_of(x)
     out = memory.copy(x)
-    collectives.reduce(wrap(out), op=ReduceOp(op), group=members, group_dst=root)
+    reductions.reduce(wrap(out), op=ReduceOp(op), group=members, group_dst=root)
     return out if members.engine.rank == root else memory.zeros(x.shape, x.dtype, x.device)
 
 
@@ -40,7 +40,7 @@ def reduce_to(x: Any, root: int, op: str, group: str | None) -> Any:
 def all_gather_stacked(x: Any, group: str | None) -> Any:
     members = group_keyed("all_gather", group)
     out = memory_of(x).empty((members.engine.size, *x.shape), x.dtype, x.device)
-    collectives.all_gather_into_tensor(wrap(out), wrap(x), members)
+    movement.all_gather_into_tensor(wrap(out), wrap(x), members)
     return out
 
 
@@ -49,5 +49,5 @@ def reduce_scatter_stacked(x: Any, op: str, group: str | None) -> Any:
     memory = memory_of(x)
     flat = memory.empty((math.prod(x.shape[1:]),), x.dtype, x.device)
     given = wrap(memory.copy(x)).reshape(-1)  # type: ignore[attr-defined]
-    collectives.reduce_scatter_tensor(wrap(flat), given, ReduceOp(op), group_keyed("reduce_scatter", group))
+    reductions.reduce_scatter_tensor(wrap(flat), given, ReduceOp(op), group_keyed("reduce_scatter", group))
     return wrap(flat).reshape(x.shape[1:])._array  # type: ignore[attr-defined]

@@ -23,9 +23,9 @@ from genesis.core.graph.tracing import tracer
 from genesis.distributed import pieces
 from genesis.distributed.algorithms.join import Config, Join, JoinHook
 from genesis.distributed.calls import Work
-from genesis.distributed.collectives import broadcast
 from genesis.distributed.groups import get_group_rank, group_of
 from genesis.distributed.memory import spread
+from genesis.distributed.movement import broadcast
 from genesis.distributed.nn.ops import broadcast_from
 from genesis.distributed.objects import all_gather_object, gather_object
 from genesis.optim.hooks import every

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.base import dtypes
-from genesis.distributed.collectives import all_reduce
 from genesis.distributed.futures import Future
 from genesis.distributed.grad_bucket import GradBucket
 from genesis.distributed.groups import group_of
+from genesis.distributed.reductions import all_reduce
 
 Hook = Callable[[Any, GradBucket], Any]
 
