@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
+from together import compiled_step, examples, loss_of, mine, near, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -28,14 +28,6 @@ def network(seed=0):
     return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
 
 
-def step_of(model, optimizer, x, y, set_to_none=True):
-    optimizer.zero_grad(set_to_none=set_to_none)
-    loss = loss_of(model, x, y)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-    optimizer.step()
-
-
 def training():
     for cap, set_to_none, options in [
         (25, True, {}),
@@ -49,8 +41,8 @@ def training():
         assert list(parallel.state_dict()) == [f"module.{name}" for name in plain.state_dict()]
         a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(parallel.parameters(), 0.1)
         for x, y in zip(X, Y, strict=True):
-            step_of(plain, a, x, y, set_to_none)
-            step_of(parallel, b, mine(x), mine(y), set_to_none)
+            step_of(plain, a, x, y, 0.5, set_to_none)
+            step_of(parallel, b, mine(x), mine(y), 0.5, set_to_none)
             near(plain, model, cap)
         if size > 1:
             buckets = parallel._buckets.buckets
@@ -204,9 +196,7 @@ def compiled():
     a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(parallel.parameters(), 0.1)
     step = compiled_step(parallel, b)
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
+        step_of(plain, a, x, y)
         step(mine(x), mine(y))
         near(plain, model, "compiled")
 
@@ -222,12 +212,12 @@ def hooks():
             parallel.register_comm_hook(state, hook)
         optimizer = optim.SGD(parallel.parameters(), 0.1)
         for x, y in zip(X[:steps], Y, strict=False):
-            step_of(parallel, optimizer, mine(x), mine(y))
+            step_of(parallel, optimizer, mine(x), mine(y), 0.5)
         return model
 
     a = optim.SGD(plain.parameters(), 0.1)
     for x, y in zip(X, Y, strict=True):
-        step_of(plain, a, x, y)
+        step_of(plain, a, x, y, 0.5)
     seen = []
 
     def own(state, bucket):
@@ -263,9 +253,7 @@ def hooks():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for x, y in zip(X, Y, strict=True):
-            b.zero_grad()
-            loss_of(plain, x, y).backward()
-            b.step()
+            step_of(plain, b, x, y)
             step(mine(x), mine(y))
             near(plain, model, "compiled, with a hook")
     assert "it runs as it is: DistributedDataParallel: gradients of a trace are nodes" in str(said[0].message)

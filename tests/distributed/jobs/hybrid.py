@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from together import compiled_step, examples, loss_of, mine, rank, refused, size
+from together import compiled_step, examples, loss_of, mine, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -53,15 +53,8 @@ def training(mesh):
         assert model[0].weight.shape[0] == max(0, min(rows, width - rows * mesh.get_local_rank("shard")))
         a, b = optim.AdamW(plain.parameters(), 0.01), optim.AdamW(model.parameters(), 0.01)
         for x, y in zip(X, Y, strict=True):
-            a.zero_grad()
-            loss_of(plain, x, y).backward()
-            norm = nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
-            a.step()
-            b.zero_grad()
-            loss_of(model, mine(x), mine(y)).backward()
-            other = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-            np.testing.assert_allclose(other.item(), norm.item(), rtol=1e-10)
-            b.step()
+            norm = step_of(plain, a, x, y, 0.5)
+            np.testing.assert_allclose(step_of(model, b, mine(x), mine(y), 0.5), norm, rtol=1e-10)
             near(plain, model, width)
 
 
@@ -70,9 +63,7 @@ def compiled(mesh):
     a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(model.parameters(), 0.1)
     step = compiled_step(model, b)
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
+        step_of(plain, a, x, y)
         step(mine(x), mine(y))
         near(plain, model)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from together import examples, loss_of, mine, near, rank, refused, size
+from together import examples, loss_of, mine, near, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -44,9 +44,7 @@ def of_models():
             optimizer = optim.SGD(model.parameters(), 0.1)
             with model.join(divide_by_initial_world_size=not by_active):
                 for x, y in list(zip(X, Y, strict=True))[:OWN]:
-                    optimizer.zero_grad()
-                    loss_of(model, mine(x), mine(y)).backward()
-                    optimizer.step()
+                    step_of(model, optimizer, mine(x), mine(y))
             near(model.module, reference(optim.SGD, by_active, lr=0.1), (by_active, unused))
             optimizer.zero_grad()  # afterwards all is as before
             loss_of(model, mine(X[0]), mine(Y[0])).backward()
@@ -57,9 +55,7 @@ def of_sharded_optimizers():
     optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=0.1)
     with Join([model, optimizer], divide_by_initial_world_size=False):
         for x, y in list(zip(X, Y, strict=True))[:OWN]:
-            optimizer.zero_grad()
-            loss_of(model, mine(x), mine(y)).backward()
-            optimizer.step()
+            step_of(model, optimizer, mine(x), mine(y))
     near(model.module, reference(optim.Adam, True, lr=0.1))
 
 

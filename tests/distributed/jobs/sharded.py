@@ -7,7 +7,7 @@ import gc
 import tracemalloc
 
 import numpy as np
-from together import examples, loss_of, mine, rank, refused, size
+from together import examples, loss_of, mine, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -69,17 +69,9 @@ def training():
             assert type(model).__name__ == "FSDPSequential" and isinstance(model, nn.Sequential | FSDPModule)
             a, b = optim.AdamW(plain.parameters(), 0.01), optim.AdamW(model.parameters(), 0.01)
             for x, y in zip(X, Y, strict=True):
-                a.zero_grad()
-                loss_of(plain, x, y).backward()
-                norm = nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
-                a.step()
-                b.zero_grad()
-                loss_of(model, mine(x), mine(y)).backward()
+                norm = step_of(plain, a, x, y, 0.5)
+                np.testing.assert_allclose(step_of(model, b, mine(x), mine(y), 0.5), norm, rtol=1e-10)
                 assert is_sharded(model)
-                np.testing.assert_allclose(
-                    nn.utils.clip_grad_norm_(model.parameters(), 0.5).item(), norm.item(), rtol=1e-10
-                )
-                b.step()
                 near(plain, model, (options, width))
 
 
@@ -89,9 +81,7 @@ def the_same_bits_as_data_parallel():
     a, b = optim.SGD(parallel.parameters(), 0.1, momentum=0.9), optim.SGD(model.parameters(), 0.1, momentum=0.9)
     for x, y in zip(X, Y, strict=True):
         for net, optimizer in ((parallel, a), (model, b)):
-            optimizer.zero_grad()
-            loss_of(net, mine(x), mine(y)).backward()
-            optimizer.step()
+            step_of(net, optimizer, mine(x), mine(y))
         same(parallel, model) if size <= 2 else near(parallel, model)
 
 
@@ -369,10 +359,7 @@ def compiled():
         return loss
 
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
-        a.step()
+        step_of(plain, a, x, y, 0.5)
         step(mine(x), mine(y))
         near(plain, model, "compiled")
     assert "not compiled" not in step.explain(), step.explain()

@@ -8,6 +8,7 @@ import numpy as np
 
 import genesis
 import genesis.distributed as dist
+from genesis import nn
 
 warnings.simplefilter("error")
 dist.init_process_group()
@@ -27,6 +28,15 @@ def mine(x):
 
 def loss_of(model, x, y):
     return ((model(x) - y) ** 2).mean()
+
+
+def step_of(model, optimizer, x, y, largest=None, set_to_none=True):
+    """A step of a training; gradients are clipped to the norm ``largest``, and what it was is given back."""
+    optimizer.zero_grad(set_to_none=set_to_none)
+    loss_of(model, x, y).backward()
+    norm = None if largest is None else nn.utils.clip_grad_norm_(model.parameters(), largest).item()
+    optimizer.step()
+    return norm
 
 
 def compiled_step(model, optimizer):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
-from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
+from together import compiled_step, examples, loss_of, mine, near, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -51,12 +51,8 @@ def parallel_training():
         near(plain, on_the_host(model), "shared")
         a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(parallel.parameters(), 0.1)
         for x, y in zip(X, Y, strict=True):
-            a.zero_grad(set_to_none)
-            loss_of(plain, x, y).backward()
-            a.step()
-            b.zero_grad(set_to_none)
-            loss_of(parallel, mine(x), there(y)).backward()  # ``device_ids`` moves the inputs
-            b.step()
+            step_of(plain, a, x, y, set_to_none=set_to_none)
+            step_of(parallel, b, mine(x), there(y), set_to_none=set_to_none)  # ``device_ids`` moves the inputs
             near(plain, on_the_host(model), cap)
         if size > 1:
             buckets = parallel._buckets.buckets
@@ -159,9 +155,7 @@ def compiled():
     a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(parallel.parameters(), 0.1)
     step = compiled_step(parallel, b)
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
+        step_of(plain, a, x, y)
         step(there(x), there(y))
         near(plain, on_the_host(model))
 
@@ -222,15 +216,8 @@ def sharded_training():
             plain, model = rows(width), sharded(rows(width).to("cuda"), **options)
             a, b = optim.AdamW(plain.parameters(), 0.01), optim.AdamW(model.parameters(), 0.01)
             for x, y in zip(X, Y, strict=True):
-                a.zero_grad()
-                loss_of(plain, x, y).backward()
-                norm = nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
-                a.step()
-                b.zero_grad()
-                loss_of(model, there(x), there(y)).backward()
-                ours = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-                np.testing.assert_allclose(ours.item(), norm.item(), rtol=1e-10)
-                b.step()
+                norm = step_of(plain, a, x, y, 0.5)
+                np.testing.assert_allclose(step_of(model, b, there(x), there(y), 0.5), norm, rtol=1e-10)
                 same_as_whole(plain, model, (options, width))
     for name, q in model.state_dict().items():
         assert q.full_tensor().cpu().equal(model.get_parameter(name).full_tensor().cpu())
@@ -269,12 +256,8 @@ def sharded_in_other_forms():
     plain = rows()
     a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(later.parameters(), 0.1)
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
-        b.zero_grad()
-        loss_of(later, there(x), there(y)).backward()
-        b.step()
+        step_of(plain, a, x, y)
+        step_of(later, b, there(x), there(y))
     same_as_whole(plain, later)
 
 
@@ -283,9 +266,7 @@ def sharded_and_compiled():
     a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(model.parameters(), 0.1)
     step = compiled_step(model, b)
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
+        step_of(plain, a, x, y)
         step(there(x), there(y))
         same_as_whole(plain, model)
 
@@ -298,12 +279,8 @@ def states_in_parts():
             a = optim.Adam(plain.parameters(), 0.1)
             b = ZeroRedundancyOptimizer(parallel.parameters(), optim.Adam, None, views, lr=0.1)
             for x, y in zip(X, Y, strict=True):
-                a.zero_grad()
-                loss_of(plain, x, y).backward()
-                a.step()
-                b.zero_grad()
-                loss_of(parallel, there(x), there(y)).backward()
-                b.step()
+                step_of(plain, a, x, y)
+                step_of(parallel, b, there(x), there(y))
             for p, q in zip(plain.parameters(), model.parameters(), strict=True):
                 np.testing.assert_allclose(p.detach().numpy(), q.detach().cpu().numpy(), rtol=1e-8, atol=1e-10)
     b.consolidate_state_dict(to=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from together import examples, loss_of, mine, rank, refused, size
+from together import examples, loss_of, mine, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -50,13 +50,10 @@ def training():
         assert sharded_inside(model) == ["", "0", "2", "4"]
         a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(model.parameters(), 0.1)
         for x, y in zip(X, Y, strict=True):
-            a.zero_grad()
-            loss_of(plain, x, y).backward()
-            norm = nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
-            a.step()
+            norm = step_of(plain, a, x, y, 0.5)
             b.zero_grad()
             loss_of(model, mine(x), mine(y)).backward()
-            np.testing.assert_allclose(model.clip_grad_norm_(0.5).item(), norm.item(), rtol=1e-10)
+            np.testing.assert_allclose(model.clip_grad_norm_(0.5).item(), norm, rtol=1e-10)
             b.step()
         state = model.state_dict()  # of whole tensors
         assert list(state) == list(plain.state_dict())
@@ -107,9 +104,7 @@ def states_of_optimizers():
 
     def trained(model, optimizer, steps, part):
         for x, y in zip(X[steps], Y[steps], strict=True):
-            optimizer.zero_grad()
-            loss_of(model, part(x), part(y)).backward()
-            optimizer.step()
+            step_of(model, optimizer, part(x), part(y))
         return model, optimizer
 
     def made():

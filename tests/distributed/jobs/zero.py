@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from together import compiled_step, examples, loss_of, mine, near, rank, refused, size
+from together import compiled_step, examples, loss_of, mine, near, rank, refused, size, step_of
 
 import genesis
 import genesis.distributed as dist
@@ -47,10 +47,7 @@ def training():
             b = ZeroRedundancyOptimizer(parted.parameters(), optimizer_class, None, views, **options)
             for x, y in zip(X, Y, strict=True):
                 for model, optimizer in ((plain, a), (parted, b)):
-                    optimizer.zero_grad()
-                    loss_of(model, mine(x), mine(y)).backward()
-                    nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-                    optimizer.step()
+                    step_of(model, optimizer, mine(x), mine(y), 0.5)
                 same(plain, parted, (optimizer_class.__name__, views))
             assert all(p.grad is not None for p in parted.parameters())
 
@@ -61,9 +58,7 @@ def large_ones_are_sent_from_their_memory():
     b = ZeroRedundancyOptimizer(parted.parameters(), optim.Adam, lr=0.01)
     for x, y in zip(X, Y, strict=True):
         for model, optimizer in ((plain, a), (parted, b)):
-            optimizer.zero_grad()
-            loss_of(model, mine(x), mine(y)).backward()
-            optimizer.step()
+            step_of(model, optimizer, mine(x), mine(y))
     same(plain, parted)
 
 
@@ -83,12 +78,8 @@ def saved_and_loaded():
     a = optim.Adam(plain.parameters(), 0.1)
     b = ZeroRedundancyOptimizer(wrapped.parameters(), optim.Adam, lr=0.1)
     for x, y in zip(X[:2], Y[:2], strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
-        b.zero_grad()
-        loss_of(wrapped, mine(x), mine(y)).backward()
-        b.step()
+        step_of(plain, a, x, y)
+        step_of(wrapped, b, mine(x), mine(y))
     if size > 1:
         refused(RuntimeError, "consolidate_state_dict(to=rank)", b.state_dict)
     last = size - 1
@@ -130,9 +121,7 @@ def in_snapshots():
 
     def steps(model, optimizer, begin, end, rows):
         for x, y in zip(X[begin:end], Y[begin:end], strict=True):
-            optimizer.zero_grad()
-            loss_of(model, rows(x), rows(y)).backward()
-            optimizer.step()
+            step_of(model, optimizer, rows(x), rows(y))
 
     model, optimizer = made(ZeroRedundancyOptimizer)
     snapshots, state = Snapshots(folder[0]), {"model": model, "optimizer": optimizer}
@@ -165,12 +154,8 @@ def groups_and_schedules():
         optimizer.add_param_group({"params": list(model[2:].parameters()), "lr": 0.02, "momentum": 0.9})
     plans = [optim.lr_scheduler.StepLR(each, 1, 0.5) for each in (a, b)]
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
-        b.zero_grad()
-        loss_of(wrapped, mine(x), mine(y)).backward()
-        b.step()
+        step_of(plain, a, x, y)
+        step_of(wrapped, b, mine(x), mine(y))
         for plan in plans:
             plan.step()
         near(plain, parted)
@@ -214,9 +199,7 @@ def checkpoints():
     steps = [(m, ZeroRedundancyOptimizer(m.parameters(), optim.AdamW, lr=0.1)) for m in (plain, again)]
     for x, y in zip(X, Y, strict=True):
         for model, optimizer in steps:
-            optimizer.zero_grad()
-            loss_of(model, mine(x), mine(y)).backward()
-            optimizer.step()
+            step_of(model, optimizer, mine(x), mine(y))
     same(plain.module, again.module.inner)
 
 
@@ -252,9 +235,7 @@ def compiled():
     a, b = optim.Adam(plain.parameters(), 0.1), ZeroRedundancyOptimizer(parted.parameters(), optim.Adam, lr=0.1)
     step = compiled_step(wrapped, b)
     for x, y in zip(X, Y, strict=True):
-        a.zero_grad()
-        loss_of(plain, x, y).backward()
-        a.step()
+        step_of(plain, a, x, y)
         step(mine(x), mine(y))
         near(plain, parted, "compiled")
         for group in (*a.param_groups, *b.param_groups):
