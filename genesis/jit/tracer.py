@@ -261,6 +261,11 @@ class Tracer(AskedNumbers):
             self.memory.capture(array).seen_as(tensor)
         return array if isinstance(array, Layer) else self.array(array)  # type: ignore[return-value]
 
+    def aliased(self, tensor: Tensor) -> Any:
+        """What another tensor on the same memory holds, which the function makes: that tensor is none of the outside."""
+        array = self.capture(tensor)
+        return tensor._array if self.memory.was_made(tensor._array) else array
+
     def var(self, value: Any) -> Any:
         """Anything that an op is called with, with variables for tensors, arrays and numbers of the host."""
         kind = value.__class__

@@ -348,11 +348,15 @@ class TransformArgument(_Boundary):
 
 def inside_copy(x: Tensor) -> Tensor:
     """The same memory under a node of its own, to differentiate by."""
+    active = tracer.get() if ACTIVE else None
     if x._node is None:
-        y = x._alias(None).requires_grad_()
+        y = x._alias(None)
+        if active is not None:
+            y._array = active.aliased(x)
+        y.requires_grad_()
         if LEVELS:
             mark_created(y)
         return y
-    y = _recorded(TransformArgument, x._array, (x,), ())
+    y = _recorded(TransformArgument, x._array if active is None else active.aliased(x), (x,), ())
     y._counter = x._shared_counter()
     return y

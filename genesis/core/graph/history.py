@@ -190,9 +190,9 @@ def detach(self: Tensor) -> Tensor:
     """The same memory without history (and without tangents): a write to one is seen by the other."""
     if self._node is not None:
         leaves("detach()", self._node)
-    if ACTIVE and tracer.get() is not None:
-        tracer.get().capture(self)
     out = self._alias(None)
+    if ACTIVE and tracer.get() is not None:
+        out._array = tracer.get().aliased(self)
     if isinstance(out._array, Layer):
         out._array = out._array.without_tangents()
     return out

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, message
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import tracer
 
 
 class Parameter(Tensor):
@@ -37,7 +39,8 @@ class Parameter(Tensor):
             raise ArgumentError(
                 message("Parameter", f"requires_grad must be True or False, got {type(requires_grad).__name__}")
             )
-        self._array = data._array
+        active = tracer.get() if ACTIVE else None
+        self._array = data._array if active is None else active.aliased(data)
         self._node = self._counter = self._view = None
         if data._sharding is not None:  # a rank's rows of a tensor: they are such rows of the parameter
             self._sharding, self.__class__ = data._sharding, data._sharding.parameter()

@@ -284,9 +284,8 @@ class Tensor(Methods):
         """The same memory without history, and without its writes being counted."""
         if self._node is not None:
             leaves(".data", self._node)
-        if ACTIVE and tracer.get() is not None:
-            tracer.get().capture(self)
-        return wrap(self._array.without_tangents() if isinstance(self._array, Layer) else self._array)
+        array = tracer.get().aliased(self) if ACTIVE and tracer.get() is not None else self._array
+        return wrap(array.without_tangents() if isinstance(array, Layer) else array)
 
     @data.setter
     def data(self, value: Tensor) -> None:
