@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from genesis.base.errors import DistributedError
+from genesis.cli import leftovers
 from genesis.distributed import installed
 
 JOBS = Path(__file__).parent / "jobs"
+SHARED = Path("/dev/shm")
 ALLOWED = {  # what Open MPI refuses by itself: to be started by root, more ranks than processors
     "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -48,3 +51,15 @@ def passes(ranks: int, name: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     said = sorted(re.findall(r"rank \d+ is done", done.stdout))  # lines of several ranks may be one
     assert said == [f"rank {rank} is done" for rank in range(ranks)], done.stdout + done.stderr
+
+
+def unused_memory(before: set[Path], until: float) -> set[Path]:
+    """Files of shared memory that are new, were there at a time, and that no process has: those of jobs that other tests run
+    meanwhile are mapped by them, or younger.
+    """
+    mapped, left = leftovers._mapped(), set()
+    for path in set(SHARED.iterdir()) - before:
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ctime <= until and str(path) not in mapped:
+                left.add(path)
+    return left
