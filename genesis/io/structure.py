@@ -23,6 +23,8 @@ from genesis.io.source import Damaged
 
 DEPTH = 100  # of values that are saved: a level takes four frames
 _LARGE = 1 << 13  # bits of integers, which are read from decimal digits
+_JSON = {bool, str, float, type(None)}
+_ARRAYS = Tensor, np.ndarray, np.generic
 
 
 class Writer:
@@ -38,9 +40,11 @@ class Writer:
             TypeError: something that cannot be saved
             ValueError: containers in one another too deep, or in themselves
         """
-        if isinstance(value, Tensor | np.ndarray | np.generic):
+        if value.__class__ in _JSON:
+            return {"value": value}
+        if isinstance(value, _ARRAYS):
             return self._tensor(value, path)
-        if value is None or isinstance(value, bool | str) or type(value) is float:
+        if isinstance(value, str):
             return {"value": value}
         if depth > DEPTH:
             raise ArgumentValueError(
@@ -74,9 +78,6 @@ class Writer:
         return nodes
 
     def _container(self, value: Any, path: str, depth: int) -> Any:
-        for kind in (list, tuple, set, frozenset):
-            if isinstance(value, kind) and not hasattr(value, "_fields"):
-                return {kind.__name__: self._inner(enumerate(value), path, depth)}
         if isinstance(value, dict):
             keys = [_key(k, path) for k in value]
             items = [[k, node] for k, node in zip(keys, self._inner(value.items(), path, depth), strict=True)]
@@ -86,11 +87,16 @@ class Writer:
             return {"ordered": items} | (
                 {} if extra is None else {"metadata": self.node(extra, f"{path}._metadata", depth + 1)}
             )
+        for kind in (list, tuple, set, frozenset):
+            if isinstance(value, kind) and not hasattr(value, "_fields"):
+                return {kind.__name__: self._inner(enumerate(value), path, depth)}
         hint = "tensors, NumPy values, numbers, strings, and lists, tuples, sets and dicts of them; of a module or an optimizer its state_dict()"
         raise ArgumentError(message("save", f"cannot save {type(value).__name__}", [("at", path or "the top")], hint))
 
 
 def _scalar(value: Any, path: str) -> Any:
+    if isinstance(value, dict):
+        return None
     if isinstance(value, Size):
         return {"size": list(value)}
     if isinstance(value, int):
@@ -117,7 +123,7 @@ def _scalar(value: Any, path: str) -> Any:
 
 
 def _key(key: Any, path: str) -> Any:
-    if key is None or isinstance(key, str | int | float):
+    if key is None or isinstance(key, (str, int, float)):  # noqa: UP038  (a union is made anew at each call)
         return key
     if isinstance(key, tuple):
         return {"tuple": [_key(k, path) for k in key]}
@@ -126,7 +132,7 @@ def _key(key: Any, path: str) -> Any:
 
 
 def _utf8(name: str) -> str:
-    return name.encode("utf-8", "replace").decode()
+    return name if name.isascii() else name.encode("utf-8", "replace").decode()
 
 
 class Reader:

@@ -16,7 +16,7 @@ from genesis.core.graph.tensor import Tensor
 
 _structure, _blocks = Late("genesis.io.structure"), Late("genesis.io.blocks")
 Host = np.ndarray[Any, Any]
-_SCALARS = (bool, int, float, str, type(None))
+_SCALARS = {bool, int, float, str, type(None)}
 
 
 @runtime_checkable
@@ -120,10 +120,11 @@ def described(state: Any) -> tuple[Any, dict[str, Piece]]:
 
 def _plain(value: Any, parts: dict[int, Part], buffers: set[int]) -> Any:
     """The same, with states in place of objects that have them."""
-    if isinstance(value, Tensor) and value._sharding is not None:
-        parts[id(value)] = rows_of(value)
+    if value.__class__ in _SCALARS:
         return value
-    if isinstance(value, Tensor) or value.__class__ in _SCALARS:
+    if isinstance(value, Tensor):
+        if value._sharding is not None:
+            parts[id(value)] = rows_of(value)
         return value
     if isinstance(value, Part):
         parts[id(value.tensor)] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import zlib
@@ -59,7 +60,7 @@ def agree(folder: Path, tree: Any, pieces: dict[str, Piece], group: Any, alone: 
         full: list[Any] = [None] * size
         all_gather_object(full, [tree, sizes], group)
         trees, all_sizes = [each[0] for each in full], [each[1] for each in full]
-    writers = _writers(all_sizes)
+    writers = _writers(tuple([tuple(each.items()) for each in all_sizes]))
     mine = {
         name: piece for name, piece in pieces.items()
         if (writers[name] == rank if piece.whole else _writes(name, piece, members))
@@ -81,17 +82,18 @@ def _digest(value: Any) -> int:
     return zlib.crc32(repr(value).encode())
 
 
-def _writers(sizes: list[dict[str, int]]) -> dict[str, int]:
+@functools.lru_cache(4)
+def _writers(sizes: tuple[tuple[tuple[str, int], ...], ...]) -> dict[str, int]:
     """For each tensor one of the ranks that have it: the one with the fewest bytes so far, large ones first; the first of
     them where the size is 0, as that of buffers is said to be.
 
-    >>> _writers([{"a": 4, "b": 3, "c": 2, "d": 0}, {"a": 4, "b": 3, "c": 2, "d": 0}])
+    >>> _writers(((("a", 4), ("b", 3), ("c", 2), ("d", 0)),) * 2)
     {'a': 0, 'b': 1, 'c': 1, 'd': 0}
     """
     count: dict[str, int] = {}
     having: dict[str, list[int]] = {}
     for rank, each in enumerate(sizes):
-        for name, size in each.items():
+        for name, size in each:
             count[name] = size
             having.setdefault(name, []).append(rank)
     load, out = [0] * len(sizes), {}

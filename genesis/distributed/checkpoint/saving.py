@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from genesis.distributed.checkpoint.writing import write
 
 _futures = Late("concurrent.futures")
 _last: list[Any] = []  # what is being written: one snapshot at a time
+_writer: list[Any] = []  # the thread that writes: to begin one each time takes a tenth of the call
+os.register_at_fork(after_in_child=lambda: (_last.clear(), _writer.clear()))
 
 
 class FileSystemWriter:
@@ -107,20 +109,17 @@ def start(
     wait_for_the_last()
     plan = agree(folder, *described(state), group, alone)
     image = copies.of(plan.mine) if plan.mine else None
-    future = _futures.Future()
 
-    def run() -> None:
-        try:
-            written = write(folder, plan, image)
-            if then is not None:
-                then(written)
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(written)
+    def run() -> Manifest | None:
+        written = write(folder, plan, image)
+        if then is not None:
+            then(written)
+        return written
 
+    if not _writer:
+        _writer.append(_futures.ThreadPoolExecutor(1, "snapshot"))  # Python waits for it at its end
+    future = _writer[0].submit(run)
     _last[:] = [future]
-    threading.Thread(target=run, name="snapshot").start()  # no daemon: Python waits for it at its end
     return future
 
 
