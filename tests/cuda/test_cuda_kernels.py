@@ -187,28 +187,6 @@ def test_products(name, dtype, gpu):
     assert not {"matmul", "matmul_tn", "linear"} & set(computed_on_host)
 
 
-# ---- G8: random numbers
-
-
-@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16])
-def test_uniform_numbers_are_those_of_the_cpu_bit_for_bit(dtype, gpu):
-    drawn = {}
-    for place in ("cpu", "cuda"):
-        genesis.manual_seed(2**63 + 11)
-        genesis.rand(3)  # the stream is somewhere
-        drawn[place] = [genesis.rand(n, dtype=dtype, device=place).tolist() for n in (1, 7, 4096, 5001)]
-        drawn[place].append(genesis.randn(5, device=place).tolist())
-    assert drawn["cpu"] == drawn["cuda"] and gpu.calls["launch"] == 4
-
-
-def test_dropout_drops_what_the_cpu_drops(gpu):
-    masks = []
-    for place in ("cpu", "cuda"):
-        genesis.manual_seed(4)
-        masks.append(F.dropout(genesis.ones(50, device=place), 0.3).tolist())
-    assert masks[0] == masks[1]
-
-
 # ---- optimizers
 
 

@@ -11,7 +11,6 @@ import pytest
 import genesis
 from genesis import nn
 from genesis.cuda.kernels import choose, lowering
-from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.kernels.products import Product, tile_of
 from genesis.cuda.launch import cubins, triton
@@ -105,15 +104,6 @@ def test_a_step_of_adam(gpu):
         np.testing.assert_allclose(there, here, rtol=3e-7)
 
 
-@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.float16])
-def test_the_interpreter_draws_the_numbers_of_the_cpu(dtype, gpu):
-    drawn = []
-    for place in ("cpu", "cuda"):
-        genesis.manual_seed(2**63 + 5)
-        drawn.append(genesis.rand(3001, dtype=dtype, device=place).tolist())
-    assert drawn[0] == drawn[1]
-
-
 # ---- G4: machine code for Hopper
 
 
@@ -200,16 +190,6 @@ def test_machine_code_of_products(dtype, biased):
             text = triton.text_of(triton.compiled(kernel.source, kernel.signature, tuple(range(13)), kernel.warps))
             check(kernel, text, False)
             assert ("HGMMA" in text) == (dtype != "float32")  # the tensor cores of Hopper
-
-
-def test_random_bits_are_made_of_integers_alone():
-    for dtype in (genesis.float32, genesis.float64):
-        kernel = Draw(dtype.np, (), held=False)
-        text = triton.text_of(
-            triton.compiled(kernel.source, kernel.signature, (0, 1), kernel.warps, fused=kernel.fused)
-        )
-        check(kernel, text, False)
-        assert "FFMA" not in text and "DFMA" not in text
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ blocks, so a stream's position is one integer. NumPy's C implementation computes
 
 - floats: the top 53, 24, 11 or 8 bits (float64, float32, float16, bfloat16), times 2**-53 and so on: in [0, 1), never
   rounded to 1
-- normal: Box and Muller's ``sqrt(-2 ln(1 - u1)) cos(2 pi u2)`` and ``sin``, u1 from the first half of the words
+- normal: Box and Muller's ``sqrt(-2 ln(1 - u1)) cos(2 pi u2)`` and ``sin``, u1 from the first half of the words, see `normals`
 - integers in [low, high): ``low + word % (high - low)``, words above the last multiple of the range drawn again
 """
 
@@ -27,6 +27,7 @@ from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
+from genesis.core.graph.normals import normals
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
@@ -145,15 +146,9 @@ class Generator:
         count = math.prod(shape)
         _drawn(dtype)
         half = -(-count // 2)
-        kind = np.float64 if dtype == np.float64 else np.float32
-        u = self.uniform((2, half), kind)
-        radius = np.sqrt(kind(-2) * np.log1p(-u[0]))
-        angle = kind(2 * math.pi) * u[1]
-        return (
-            np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))[:count]
-            .reshape(shape)
-            .astype(dtype, copy=False)
-        )
+        out = np.empty((2, half), np.float64 if dtype == np.float64 else np.float32)
+        normals(self.words(2 * half).reshape(2, half), out, BITS[out.dtype.name])
+        return out.reshape(-1)[:count].reshape(shape).astype(dtype, copy=False)
 
     def integers(self, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """Integers in [low, high), all of them equally often."""

@@ -2,7 +2,7 @@
 
 `choose`   what computes an op: a view, a kernel, or the host
 `lowering` from a call of an op to launches, by the rules of the compiler
-`products` of matrices, `einsum` as such; `draws`: random numbers; `fused`: composites that are one kernel
+`products` of matrices, `einsum` as such; `draws`: random numbers, whose code is in `draws_code`; `fused`: composites that are one kernel
 `lanes`    kernels written by hand, of a lane for each element: `gathers` (elements that indices name), `moves` (copies in
            another order), `sums` (elements written and added where indices say), `sorts`, `searches`, `counts`,
            `divisions`

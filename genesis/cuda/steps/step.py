@@ -335,8 +335,7 @@ class _Ready:
                 addresses = [self._address(var, bases) for var in stage.operands]
                 if isinstance(kernel.kernel, Draw):
                     draw: Draw = kernel.kernel
-                    values = addresses[0], kernel.count, self.draws[stage.operands[0]]
-                    draw.start(self.on, stream, draw.grid(kernel.count), values)
+                    draw.draw(self.on, stream, addresses[0], kernel.count, self.draws[stage.operands[0]])
                 else:
                     kernel.kernel.launch(self.on, stream, addresses, kernel.count)
             if not phase.stages:

@@ -54,7 +54,7 @@ def uniform(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
 def standard_normal(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
     """Standard normal numbers."""
     if dtype.kind == "c":  # the variance is that of both parts together
-        return in_pairs(stream.normal, shape, dtype) * dtype.type(math.sqrt(0.5))
+        return in_pairs(lambda size, real: stream.normal(size, real) * real.type(math.sqrt(0.5)), shape, dtype)
     return stream.normal(shape, dtype)
 
 
