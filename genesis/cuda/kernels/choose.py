@@ -22,6 +22,7 @@ from genesis.cuda.kernels import (
     sorts,
     sums,
     taps,
+    uniques,
 )
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
@@ -42,6 +43,7 @@ WRITTEN = {
     **divisions.KERNELS,
     **searches.KERNELS,
     **counts.KERNELS,
+    **uniques.KERNELS,
 }
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered

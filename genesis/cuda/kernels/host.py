@@ -17,7 +17,7 @@ from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 
 HOST = {
-    "how many elements there are is in the elements": "mask_places unique unique_consecutive",
+    "how many elements there are is in the elements": "mask_places",
     "elements that only move": "without_gradient",
     "factors of matrices": "cholesky_factor cofactors eigenvectors hermitian_eigenvectors ldl_factors ldl_system linalg_det "
     "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
