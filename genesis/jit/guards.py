@@ -112,6 +112,10 @@ class Unchanged:
                 holder, name = sources[key]
                 yield Entry(holder, () if isinstance(holder, CellType) else (name,), f"{self.name}{key}")
 
+    def held(self) -> Iterator[tuple[Any, Any]]:
+        """Where the entries are that must be the same: a holder and a key."""
+        return (source for name, source in self.sources().items() if name in self.state)
+
     def leave(self, entries: Iterable[Entry]) -> None:
         """Some entries of dictionaries and cells are read at each call: they may be other ones."""
         sources = self.sources()

@@ -36,6 +36,7 @@ from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
+from genesis.jit.compiling.unknown import slots_of, unknown
 from genesis.jit.compiling.values import ValueNeeded
 from genesis.jit.guards import CapturedAsTheyWere, Guards, Unchanged
 from genesis.jit.numbers import Entry as NumberEntry
@@ -277,14 +278,15 @@ class CompiledFunction:
         """Trace and compile; what Python has to do at each call is taken out of the function, statement by statement."""
         given = self._given(leaves, tree_flatten((args, kwargs))[1])
         for _ in range(STATEMENTS):
-            watch = Watch(self._codes | {code for r in self._statements.values() for code in r.codes})
-            watch.lines, by_code = self._lines, {code: r for r in self._statements.values() for code in r.codes}
-            watch.names = lambda code, by_code=by_code: by_code[code].names() if code in by_code else None  # type: ignore[misc]
-            token = compiling.set(True)
+            watch, token = self._watch(), compiling.set(True)
             try:
                 with rewritten(self._statements.values()):
                     traced, decided = self._traced(watch, args, kwargs, given)
-                graph = traced.forward if isinstance(traced, Joint) else traced
+                    graph = traced.forward if isinstance(traced, Joint) else traced
+                    if slots := slots_of(decided.calls, graph.binding, self._read):
+                        watch = self._watch()
+                        with unknown(slots):
+                            self._traced(watch, args, kwargs, given)
                 if decided.calls and not graph.program.calls:
                     raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
                 if not self._started and _holds_once(graph.program):
@@ -306,6 +308,13 @@ class CompiledFunction:
             finally:
                 compiling.reset(token)
         raise NotKept(f"Python does more than {STATEMENTS} things")
+
+    def _watch(self) -> Watch:
+        """What looks on while the function is traced, which knows what runs then."""
+        by_code = {code: r for r in self._statements.values() for code in r.codes}
+        watch = Watch(self._codes | set(by_code))
+        watch.lines, watch.names = self._lines, lambda code: by_code[code].names() if code in by_code else None
+        return watch
 
     def _take(self, watch: Watch, error: BaseException) -> bool:
         """Take the statement out that an error comes from; whether that can be."""

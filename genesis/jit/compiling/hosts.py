@@ -94,7 +94,7 @@ class Hosts:
         title = getattr(function, "__qualname__", "a function")
         leaves = [self._leaf(x, told, title) for x in args]
         call = HostCall(title, lambda now: ((lambda: function(*[now(leaf) for leaf in leaves])), ()))
-        call.changes = list(changes)
+        call.changes, call.trusted = list(changes), True
         self._keep(call, told)
 
     def _keep(self, call: HostCall, told: list[int]) -> None:
@@ -268,7 +268,7 @@ class Hosts:
         asked_behind = [
             self.tracer.asked_behind[var]
             for var, ask in self.tracer.numbers
-            if changed & _looked_up(ask) or any([key in _keys(ask) for key in call.unknown])
+            if changed & looked_up(ask) or any([key in _keys(ask) for key in call.unknown])
         ]
         return any([b <= index for b in asked_behind]), any([b > index for b in asked_behind])
 
@@ -297,7 +297,7 @@ def within(x: Any) -> Iterator[Any]:
             yield from within(item)
 
 
-def _looked_up(ask: Any) -> set[int]:
+def looked_up(ask: Any) -> set[int]:
     """What a question looks at: dictionaries and objects, by id."""
     holder = getattr(ask, "holder", None)
     if holder is not None:
@@ -305,8 +305,8 @@ def _looked_up(ask: Any) -> set[int]:
     parts = getattr(ask, "parts", None)
     if parts is None:
         parts = [contents(cell) for cell in getattr(ask, "__closure__", None) or ()]
-        return {id(x) for x in parts}.union(*[_looked_up(x) for x in parts if isinstance(x, FunctionType)])
-    return set().union(*[_looked_up(x) for x in parts if callable(x)])
+        return {id(x) for x in parts}.union(*[looked_up(x) for x in parts if isinstance(x, FunctionType)])
+    return set().union(*[looked_up(x) for x in parts if callable(x)])
 
 
 def _keys(ask: Any) -> set[Any]:

@@ -133,6 +133,7 @@ class HostCall:
         raises: whether it is there to stop the function
         may_raise: whether an error may come of what it calls, looks up or divides
         feeds: whether numbers that it changes are asked for behind it
+        trusted: whether it is of this package: who reads what it changes says so
     """
 
     def __init__(self, title: str, build: Callable[[Now], tuple[Callable[[], Any], tuple[CellType, ...]]]) -> None:
@@ -141,6 +142,7 @@ class HostCall:
         self.changes: list[tuple[Any, Any]] = []
         self.blind, self.raises, self.early, self.feeds = True, False, False, False
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
+        self.trusted = False
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done

@@ -108,8 +108,8 @@ class Reading:
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
         for node in ast.walk(statement):
-            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                self._refuse_write(node.target)
+            if isinstance(node, ast.AugAssign):
+                self._added_to(node.target)
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 self.call.may_raise = True
             if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _DIVIDING):
@@ -181,6 +181,13 @@ class Reading:
             self.call.blind = False
             if held is UNKNOWN:
                 self.call.sets.append(Setting(UNKNOWN, node.attr, self.constants.get(id(node), UNKNOWN)))
+
+    def _added_to(self, target: ast.expr) -> None:
+        """``target += value`` writes to a list that is there, besides storing it."""
+        if isinstance(target, ast.Name):
+            self._refuse_write(target)
+        if isinstance(held := self._value(target), _CONTAINERS):
+            self._changed(held, target)
 
     def _refuse_write(self, target: ast.expr) -> None:
         """Refuse a write to a tensor of the trace, or through a view of one from outside: it would come behind what is

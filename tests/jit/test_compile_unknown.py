@@ -1,0 +1,116 @@
+"""Compiled functions that read what a statement changes further down, in ways that their code does not show by name."""
+
+from __future__ import annotations
+
+import copy  # noqa: F401
+import linecache
+import operator
+import warnings
+from collections import deque
+from dataclasses import dataclass, field, replace  # noqa: F401
+
+import pytest
+
+import genesis
+from genesis import nn
+
+
+@dataclass
+class State:
+    k: float = 1.0
+    log: list = field(default_factory=lambda: [1.0])
+    table: dict = field(default_factory=lambda: {"a": 1.0})
+    last: deque = field(default_factory=lambda: deque([1.0]))
+
+    def double(self):
+        return self.k * 2
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.calls, self.moved = 1.0, 0, genesis.ones(4)
+
+    def forward(self, x):
+        raise NotImplementedError
+
+
+k_of, log_of, last_of = operator.attrgetter("k"), operator.attrgetter("log"), operator.attrgetter("last")
+name = "k"
+WAYS = {  # (what is read, what changes behind it)
+    "getattr": ("getattr(s, name)", "s.k *= 0.5"),
+    "getattr with a default": ("getattr(s, name, 0)", "s.k += 1"),
+    "attrgetter": ("k_of(s)", "s.k *= 0.5"),
+    "object": ("object.__getattribute__(s, 'k')", "s.k *= 0.5"),
+    "all attributes": ("max(v for v in vars(s).values() if type(v) is float)", "s.k += 1"),
+    "copy": ("copy.copy(s).k", "s.k += 1"),
+    "deepcopy": ("copy.deepcopy(s).k", "s.k += 1"),
+    "replace": ("replace(s, log=[]).double()", "s.k = s.k * 0.5"),
+    "setattr": ("getattr(s, name)", "setattr(s, name, s.k * 0.5)"),
+    "a list": ("sum(log_of(s))", "s.log.append(2.0)"),
+    "an item of a list": ("log_of(s)[-1]", "s.log[-1] += 1"),
+    "a list that is added to": ("max(vars(s)['log'])", "s.log += [s.log[-1] + 1]"),
+    "a deque": ("sum(last_of(s))", "s.last.append(2.0)"),
+    "a dictionary": ("dict(**s.table)['a']", "s.table['a'] += 1"),
+    "a dictionary, whole": ("operator.itemgetter('a')(s.table)", "s.table.update(a=s.table['a'] + 1)"),
+    "of a module": ("getattr(m, 'sca' + 'le')", "m.scale = m.scale * 0.5"),
+    "of a module, a whole number": ("vars(m)['calls']", "m.calls += 1"),
+    "of a module, a tensor": ("getattr(m, 'mov' + 'ed')", "m.moved = (m.moved * 2).detach()"),
+}
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Makes functions of text whose lines are known."""
+
+    def make(read, change):
+        lines, title = (
+            ["def step(x):", f"    factor = {read}", f"    {change}", "    return (x * factor).sum()"],
+            "<step>",
+        )
+        monkeypatch.setitem(linecache.cache, title, (1, None, [f"{line}\n" for line in lines], title))
+        scope = {**globals(), "s": State(), "m": Scaled()}
+        exec(compile("\n".join(lines), title, "exec"), scope)
+        return scope["step"]
+
+    return make
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_statement_changes_is_no_constant(way, made):
+    step, compiled, x = made(*WAYS[way]), genesis.compile(made(*WAYS[way])), genesis.ones(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled(x).item() for _ in range(5)] == [step(x).item() for _ in range(5)]
+
+
+def test_what_nobody_reads_costs_nothing():
+    """A count is kept by Python, and the function is compiled."""
+    module, x = Scaled(), genesis.ones(4)
+
+    @genesis.compile
+    def step(x):
+        module.calls += 1
+        return (x * 2).sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [step(x).item() for _ in range(4)] == [8.0] * 4
+    assert module.calls == 4 and len(step._recent) == 1
+
+
+def test_what_is_unknown_for_a_while_is_there_afterwards():
+    """Also where it is read, and the function is not compiled."""
+    state = State()
+
+    @genesis.compile
+    def step(x):
+        y = x * getattr(state, name)
+        state.k += 1
+        state.log.append(0.5)
+        return y.sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [step(genesis.ones(1)).item() for _ in range(3)] == [1.0, 2.0, 3.0]
+    assert state.k == 4.0 and state.log == [1.0, 0.5, 0.5, 0.5]
