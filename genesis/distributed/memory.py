@@ -9,6 +9,7 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.arrays.protocol import bottom
+from genesis.arrays.stored import Stored
 from genesis.base.errors import ArgumentError, DeviceError, GraphError, UnsupportedError, message
 from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode
@@ -86,7 +87,7 @@ def _put(target: Any, values: Any) -> None:
 
 def check_memory(name: str, tensor: Tensor, writes: bool) -> None:
     """Refuse a tensor that is no memory of this machine, or that cannot be written to."""
-    usual = tensor._array.__class__ is np.ndarray or isinstance(tensor._array, DeviceArray)
+    usual = tensor._array.__class__ in (np.ndarray, Stored) or isinstance(tensor._array, DeviceArray)
     if not usual or (ACTIVE and tracer.get() is not None):
         raise _no_memory(name, tensor)
     if writes:
@@ -99,7 +100,7 @@ def _check_written(name: str, tensor: Tensor) -> None:
         raise GraphError(message(name, text, [("tensor", tensor._spec())], _FUNCTIONAL))
     if tensor._counter is SHARED:
         tensor._own_memory()
-    if tensor._array.__class__ is np.ndarray and not tensor._array.flags.writeable:
+    if isinstance(tensor._array, np.ndarray) and not tensor._array.flags.writeable:
         text = "the memory cannot be written to: it is read-only, or an expanded tensor"
         raise GraphError(message(name, text, [("tensor", tensor._spec())], "clone() it first"))
 

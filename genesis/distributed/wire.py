@@ -15,6 +15,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU
 from genesis.base.errors import DTypeError, message
+from genesis.base.narrow import NARROW
 from genesis.core.call.halves import HALVES
 from genesis.distributed.engine import Host
 
@@ -53,6 +54,8 @@ def wire(name: str, dtype: np.dtype[np.generic], op: str) -> Wire:
     Raises:
         RuntimeError: that has no meaning
     """
+    if dtype in NARROW:
+        raise _refused(name, dtype, "numbers of this dtype are only stored, and moved", "x.float()")
     kind = "f" if dtype in HALVES else dtype.kind
     if op in BITWISE and kind not in "iub":
         raise _refused(name, dtype, f"{op.upper()} is of integers and booleans")

@@ -145,6 +145,25 @@ def moves():
         equal(joined, genesis.cat(all_))
 
 
+def moves_of_stored_numbers():
+    """Those of dtypes that are only stored are moved as they are, and not combined."""
+    for dtype in (genesis.float8_e4m3fn, genesis.float8_e5m2, genesis.float8_e8m0fnu, genesis.complex32):
+        all_ = [genesis.tensor([1.0, 2.0, 0.5][who % 3 :]).repeat(2)[:2].to(dtype) for who in range(size)]
+        x = all_[rank].clone()
+        dist.broadcast(x, size - 1)
+        equal(x, all_[-1])
+        outs = [genesis.zeros(2).to(dtype) for _ in range(size)]
+        dist.all_gather(outs, all_[rank])
+        for got, want in zip(outs, all_, strict=True):
+            equal(got, want)
+        try:
+            dist.all_reduce(x)
+        except RuntimeError as error:
+            assert "numbers of this dtype are only stored, and moved" in str(error)
+        else:
+            raise AssertionError(dtype)
+
+
 def exchanges():
     x = genesis.arange(size * 2) + 100 * rank
     out = genesis.zeros(size * 2, dtype=genesis.int64)
@@ -388,6 +407,7 @@ for check in (
     rounding,
     extremes_of_special_floats,
     moves,
+    moves_of_stored_numbers,
     exchanges,
     layouts,
     of_nothing,
