@@ -330,9 +330,9 @@ class Guards:
             guard.sources = lambda: {name: (thing.__dict__, name) for name in thing.__dict__}
             self.unchanged[id(thing)] = guard
             self.things.append(thing)
-        elif thing._begin:  # some of it may have begun since
+        elif thing._begins_later:  # some of it may have begun since
             now = thing._taken_for_granted()
-            self.unchanged[id(thing)].state |= {name: now[name] for name in thing._begin}
+            self.unchanged[id(thing)].state |= {name: now[name] for name in thing._begins_later}
 
     def without_history(self, tensor: Tensor) -> None:
         """The function looks at the .grad of a tensor that is no leaf, or requires none."""

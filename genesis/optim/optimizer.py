@@ -48,7 +48,7 @@ class Optimizer(Dependable):
         ValueError: no parameters, one that is not a leaf, or one in two groups
     """
 
-    _begin = ("state",)
+    _begins_later = ("state",)
     elementwise = True  # whether an element's step depends on that element only, so that ranks can have rows
     _opt_called = False  # whether `step` was called: schedules ask
     _stepping = False  # inside of a step, between its hooks

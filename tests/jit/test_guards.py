@@ -327,3 +327,23 @@ def test_a_momentum_begins_in_a_trace():
         steps[0](x)
         graph(x)
         assert eager.tolist() == traced.tolist() and eager.signbit().tolist() == traced.signbit().tolist()
+
+
+def test_a_model_of_a_closure_may_have_a_method_begin():
+    """It was taken for what an optimizer says of itself, and a step with DistributedDataParallel, which has one, was not compiled."""
+
+    class Own(nn.Linear):
+        def _begin(self):
+            return 2.0
+
+        def forward(self, x):
+            return super().forward(x) * self._begin()
+
+    model = Own(3, 2)
+
+    @genesis.compile(fullgraph=True)
+    def out(of, x):
+        return of(x) * (2 if of is model else 1)
+
+    x = genesis.ones(1, 3)
+    assert genesis.equal(out(model, x), 4 * nn.functional.linear(x, model.weight, model.bias))

@@ -31,7 +31,7 @@ class Dependable:
     """
 
     __slots__ = ()
-    _begin: tuple[str, ...] = ()  # names of what begins at a first call, and then stays
+    _begins_later: tuple[str, ...] = ()  # names of what begins at a first call, and then stays
 
     def _taken_for_granted(self) -> dict[str, Any]:
         """What the answers depend on, by name: numbers, strings, other objects, and tuples of them."""

@@ -200,6 +200,16 @@ def compiled():
         step(mine(x), mine(y))
         near(plain, model, "compiled")
 
+    @genesis.compile(fullgraph=True)
+    def another(net, x, y):
+        b.zero_grad()
+        (loss_of(net, x, y) * (1 if net is parallel else 2)).backward()
+        b.step()
+
+    step_of(plain, a, X[0], Y[0])
+    another(parallel, mine(X[0]), mine(Y[0]))
+    near(plain, model, "asked for in a function and given to it")
+
 
 def hooks():
     """Functions of a program that combine gradients."""
