@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
-from types import MappingProxyType, MethodType
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -23,22 +23,24 @@ from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.site import warn_user
-from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
-from genesis.jit.compiling.effects import Conflict, Effect, Leaked, Moving, Stopped, Watch, position
+from genesis.jit.compiling.division import divided, undivided
+from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.entries import Entry, aside, key_of, only_float
+from genesis.jit.compiling.granted import granted, leave_changes
 from genesis.jit.compiling.hosts import containers_in, within
-from genesis.jit.compiling.joint import Decided, Joint, JointTracer, divided, undivided
+from genesis.jit.compiling.joint import Decided, Joint, JointTracer
 from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
+from genesis.jit.compiling.stops import Conflict, Effect, Leaked, Moving, Stopped, position
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.unknown import slots_of, unknown
 from genesis.jit.compiling.values import ValueNeeded
-from genesis.jit.guards import CapturedAsTheyWere, Guards, Unchanged
+from genesis.jit.guards import Guards
 from genesis.jit.numbers import Entry as NumberEntry
 from genesis.jit.numbers import StillFloat, read_by
 from genesis.jit.program import Program
@@ -382,12 +384,10 @@ class CompiledFunction:
                 raise
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
-        _leave_changes(graph, tracer, watch)
+        leave_changes(graph, tracer, watch)
         taken = (
             *graph.binding.guards,
-            *_looked_at(watch, graph),
-            *_read_guards(watch),
-            *_whole_guards(watch, graph.binding.captured),
+            *granted(watch, graph),
             *[StillFloat(entry) for entry in read],
         )
         graph = Graph(graph.program, replace(graph.binding, guards=taken))
@@ -452,70 +452,9 @@ def _refuse_arguments(program: Program) -> None:
         raise UnsupportedError(message("compile", "the .grad of an argument is looked at, or changes"))
 
 
-def _leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
-    """What statements change that Python does is of no matter, where nothing else has read it before."""
-    changes = [(held, name) for held, name, _ in tracer.hosts.kept() if isinstance(held, dict) and name is not None]
-    changes = [(held, name) for held, name in changes if (id(held), name) not in watch.of_modules]
-    for guard in graph.binding.guards:
-        if isinstance(guard, Unchanged):
-            guard.leave([NumberEntry(held, (name,)) for held, name in changes])
-
-
 def _with_numbers(tracer: JointTracer, args: Any, kwargs: Any, given: dict[int, Given]) -> Any:
     """The arguments, with numbers of the host for some floats."""
     leaves, structure = tree_flatten((args, kwargs))
     for i, where in given.items():
         leaves[i] = tracer.reads(NumberEntry(where.holder, (where.index,), f"argument {i}"))
     return tree_unflatten(leaves, structure)
-
-
-def _looked_at(watch: Watch, graph: Graph) -> list[CapturedAsTheyWere]:
-    """The tensors from outside that the graph does not read, but Python asked what they are."""
-    read = {id(x) for x in (*graph.binding.captured, *graph.binding.others)}
-    tensors = [x for i, x in watch.tensors.items() if i not in read]
-    return [CapturedAsTheyWere(tensors)] if tensors else []
-
-
-def _read_guards(watch: Watch) -> list[Unchanged]:
-    """What the function read of objects that are neither modules nor optimizers."""
-    reads = watch.reads
-    if not reads:
-        return []
-
-    def now() -> dict[str, Any]:
-        return {text: _item(held, name) for held, name, _, text in reads}
-
-    guard = Unchanged("", now)
-    guard.state = {text: value for _, _, value, text in reads}
-    guard.answers = lambda: [(held, (name,)) for held, name, _, _ in reads]
-    guard.sources = lambda: {text: (held, name) for held, name, _, text in reads if isinstance(held, dict)}
-    guard.settle()
-    return [guard] if guard.state else []
-
-
-def _whole_guards(watch: Watch, captured: Iterable[Tensor]) -> list[Unchanged]:
-    """Containers hold what they held; so do arrays of NumPy, but for those that the graph reads as tensors."""
-    kinds: list[list[tuple[Any, str]]] = [[], []]
-    arrays = [x._array for x in captured if isinstance(x._array, np.ndarray)]
-    for container, text in watch.wholes:
-        if not (isinstance(container, np.ndarray) and any([np.may_share_memory(container, a) for a in arrays])):
-            kinds[type(container) in (list, dict)].append((container, text))
-    others, plain = [_holding(containers) for containers in kinds]
-    plain.answers = lambda: [(container, None) for container, _ in kinds[True]]
-    return [guard for guard in (plain, others) if guard.state]
-
-
-def _holding(containers: list[tuple[Any, str]]) -> Unchanged:
-    return Unchanged("", lambda: {text: _contents(container) for container, text in containers})
-
-
-def _contents(container: Any) -> tuple[Any, ...] | bytes:
-    if isinstance(container, np.ndarray):
-        return repr((container.dtype, container.shape)).encode() + container.tobytes()
-    return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
-
-
-def _item(held: Any, name: Any) -> Any:
-    if isinstance(held, list):
-        return held[name] if -len(held) <= name < len(held) else None
-    return held.get(name) if isinstance(held, dict | MappingProxyType) else getattr(held, name, None)

@@ -1,0 +1,82 @@
+"""Guards of what a function read of the outside, which is neither a module nor an optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from genesis.core.graph.tensor import Tensor
+from genesis.jit.binding import Graph
+from genesis.jit.compiling.effects import Watch
+from genesis.jit.compiling.joint import JointTracer
+from genesis.jit.guards import CapturedAsTheyWere, Unchanged
+from genesis.jit.numbers import Entry
+
+
+def granted(watch: Watch, graph: Graph) -> tuple[Unchanged | CapturedAsTheyWere, ...]:
+    """The guards of what a watch saw."""
+    return *_looked_at(watch, graph), *_read_guards(watch), *_whole_guards(watch, graph.binding.captured)
+
+
+def leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
+    """What statements change that Python does is of no matter, where nothing else has read it before."""
+    changes = [(held, name) for held, name, _ in tracer.hosts.kept() if isinstance(held, dict) and name is not None]
+    changes = [(held, name) for held, name in changes if (id(held), name) not in watch.of_modules]
+    for guard in graph.binding.guards:
+        if isinstance(guard, Unchanged):
+            guard.leave([Entry(held, (name,)) for held, name in changes])
+
+
+def _looked_at(watch: Watch, graph: Graph) -> list[CapturedAsTheyWere]:
+    """The tensors from outside that the graph does not read, but Python asked what they are."""
+    read = {id(x) for x in (*graph.binding.captured, *graph.binding.others)}
+    tensors = [x for i, x in watch.tensors.items() if i not in read]
+    return [CapturedAsTheyWere(tensors)] if tensors else []
+
+
+def _read_guards(watch: Watch) -> list[Unchanged]:
+    """What the function read of objects that are neither modules nor optimizers."""
+    reads = watch.reads
+    if not reads:
+        return []
+
+    def now() -> dict[str, Any]:
+        return {text: _item(held, name) for held, name, _, text in reads}
+
+    guard = Unchanged("", now)
+    guard.state = {text: value for _, _, value, text in reads}
+    guard.answers = lambda: [(held, (name,)) for held, name, _, _ in reads]
+    guard.sources = lambda: {text: (held, name) for held, name, _, text in reads if isinstance(held, dict)}
+    guard.settle()
+    return [guard] if guard.state else []
+
+
+def _whole_guards(watch: Watch, captured: Iterable[Tensor]) -> list[Unchanged]:
+    """Containers hold what they held; so do arrays of NumPy, but for those that the graph reads as tensors."""
+    kinds: list[list[tuple[Any, str]]] = [[], []]
+    arrays = [x._array for x in captured if isinstance(x._array, np.ndarray)]
+    for container, text in watch.wholes:
+        if not (isinstance(container, np.ndarray) and any([np.may_share_memory(container, a) for a in arrays])):
+            kinds[type(container) in (list, dict)].append((container, text))
+    others, plain = [_holding(containers) for containers in kinds]
+    plain.answers = lambda: [(container, None) for container, _ in kinds[True]]
+    return [guard for guard in (plain, others) if guard.state]
+
+
+def _holding(containers: list[tuple[Any, str]]) -> Unchanged:
+    return Unchanged("", lambda: {text: _contents(container) for container, text in containers})
+
+
+def _contents(container: Any) -> tuple[Any, ...] | bytes:
+    if isinstance(container, np.ndarray):
+        return repr((container.dtype, container.shape)).encode() + container.tobytes()
+    return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
+
+
+def _item(held: Any, name: Any) -> Any:
+    if isinstance(held, list):
+        return held[name] if -len(held) <= name < len(held) else None
+    return held.get(name) if isinstance(held, dict | MappingProxyType) else getattr(held, name, None)
