@@ -32,7 +32,8 @@ from common import PAUSE
 from page import write_section
 
 import genesis
-from genesis.kernels.llvm import native, rates
+from genesis.kernels.llvm import loops, rates
+from genesis.kernels.llvm.units import FLOAT32
 
 RNG = np.random.default_rng(0)
 
@@ -255,9 +256,8 @@ def rows(case: Case, rounds: int) -> list[str]:
 
 def floors(case: Case) -> Iterator[tuple[str, float]]:
     """What no call of one thread takes less than."""
-    host = native.host()
-    if case.products and host is not None and host.has(rates.FEATURES["float32"]):
-        yield "its products at the processor's peak", 2e-9 * case.products / rates.rate("float32", 100_000, 30)
+    if case.products and loops.available():
+        yield "its products at the processor's peak", 2e-9 * case.products / rates.rate(FLOAT32, 100_000, 30)
     if case.read:
         yield "its weights and caches, read one after the other", rates.reading(case.read, 300)
 

@@ -154,11 +154,12 @@ def least(cores: int) -> str:
     import gpt
 
     from genesis.kernels.llvm import rates
+    from genesis.kernels.llvm.units import FLOAT32
 
     tokens, layer = gpt.BATCH * gpt.LENGTH, 12 * gpt.WIDTH**2
     dense = 6 * tokens * (gpt.LAYERS * layer + gpt.WIDTH * gpt.TOKENS)  # twice for forward, four times for backward
     attention = 6 * gpt.LAYERS * tokens * gpt.LENGTH * gpt.WIDTH  # of what comes before, half of all
-    peak = rates.rate("float32", 100_000, 30)
+    peak = rates.rate(FLOAT32, 100_000, 30)
     times = " and ".join(f"{(dense + attention) / (peak * 1e6 * n):.0f} ms with {n}" for n in range(1, cores + 1))
     return (
         f"The products of the GPT's step alone are {(dense + attention) / 1e9:.1f} GFLOP: {times} of the cores measured, "

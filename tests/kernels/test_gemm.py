@@ -6,6 +6,7 @@ import itertools
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import emulated_units
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ import genesis
 from genesis.base import blas
 from genesis.kernels.cpu import gemm
 from genesis.kernels.llvm import gemm as code
-from genesis.kernels.llvm import loops, native
+from genesis.kernels.llvm import loops, native, rates, units
 from genesis.kernels.native import runtime
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a processor without fma")
@@ -173,11 +174,16 @@ def test_a_product_as_two_phases(threads, parts, more):
 # ---- pairs of bfloat16 numbers
 
 
-in_pairs = pytest.mark.skipif(
-    native.host() is None or not native.host().has("avx512bf16"),
-    reason="the processor does not multiply pairs of bfloat16 numbers",
-)
+@pytest.fixture(params=["dpbf16ps", "tdpbf16ps"])
+def in_pairs(request, monkeypatch):
+    """By units of the processor, or emulated ones."""
+    with emulated_units.unit(request.param, monkeypatch):
+        monkeypatch.setattr(gemm, "LARGE", 0)
+        yield request.param
+
+
 PAIRS = [(16, 16, 128), (17, 19, 130), (40, 64, 96), (72, 49, 258), (200, 129, 300), (1200, 70, 34)]
+PAIRS += [(33, 48, 16), (47, 16, 26), (64, 65, 1046)]  # fewer terms than a register has; more than a panel stays for
 
 
 def halves(*shape, seed=0):
@@ -196,10 +202,8 @@ def near(found, x, y, more=0.0):
     assert (np.abs(found - exact - more) <= (x.shape[-1] + 1) * 2.0**-24 * (terms + np.abs(more))).all()
 
 
-@in_pairs
 @pytest.mark.parametrize("size", PAIRS, ids=str)
-def test_products_in_pairs(threads, size, monkeypatch):
-    monkeypatch.setattr(gemm, "_pays", lambda: True)
+def test_products_in_pairs(threads, size, in_pairs):
     m, n, k = size
     a, b = halves(m, k)._array, halves(n, k, seed=1)._array.T
     bias = np.random.default_rng(2).standard_normal(n).astype(np.float32)
@@ -210,9 +214,7 @@ def test_products_in_pairs(threads, size, monkeypatch):
     near(gemm.product_in_pairs(a.reshape(1, m, k), b)[0], a, b)
 
 
-@in_pairs
-def test_bits_of_pairs_do_not_depend_on_threads(monkeypatch):
-    monkeypatch.setattr(gemm, "_pays", lambda: True)
+def test_bits_of_pairs_do_not_depend_on_threads(in_pairs):
     a, b, seen, before = halves(333, 256)._array, halves(200, 256)._array.T, set(), genesis.get_num_threads()
     try:
         for count in (1, 2, 3, 5):
@@ -225,18 +227,16 @@ def test_bits_of_pairs_do_not_depend_on_threads(monkeypatch):
 
 def test_what_is_not_multiplied_in_pairs(monkeypatch):
     """Odd numbers of terms, terms that do not lie beside each other, small and wrong sizes: it is computed in float32."""
-    monkeypatch.setattr(gemm, "_pays", lambda: True)
+    monkeypatch.setattr(rates, "unit_of_pairs", lambda lanes: "dpbf16ps")
     a, b = halves(64, 66)._array, halves(64, 66)._array.T
     for x, y in ((a[:, :65], b[:65]), (a[:, 1:65], b[:64]), (a.T[:64], b[:64]), (a[:, :64], np.ascontiguousarray(b[:64])),
                  (a[:8], b), (a[0], b), (a, b[:, 0]), (a, b[:64]), (a[:, ::2], b[::2]), (a[:, :0], b[:0])):  # fmt: skip
         assert gemm.product_in_pairs(x, y) is None
-    monkeypatch.setattr(gemm, "_pays", lambda: False)
+    monkeypatch.setattr(rates, "unit_of_pairs", lambda lanes: "")
     assert gemm.product_in_pairs(a, b) is None
 
 
-@in_pairs
-def test_linear_under_autocast(monkeypatch):
-    monkeypatch.setattr(gemm, "_pays", lambda: True)
+def test_linear_under_autocast(in_pairs):
     layer, x = genesis.nn.Linear(64, 48), genesis.randn(5, 32, 64)
     with genesis.autocast("cpu", dtype=genesis.bfloat16):
         y = layer(x)
@@ -251,11 +251,12 @@ def test_linear_under_autocast(monkeypatch):
 # ---- machine code
 
 
+X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 TARGETS = {
-    "avx512": ("x86_64-unknown-linux-gnu", "skylake-avx512", "-prefer-256-bit", 16, r"vfmadd231ps.*%zmm", r"\(%rsp"),
-    "pairs": ("x86_64-unknown-linux-gnu", "znver4", "-prefer-256-bit", 16, r"vdpbf16ps.*%zmm", r"\(%rsp"),
-    "avx2": ("x86_64-unknown-linux-gnu", "haswell", "", 8, r"vfmadd231ps.*%ymm", r"\(%rsp"),
-    "neon": ("aarch64-unknown-linux-gnu", "neoverse-n1", "", 4, r"fmla", r"\[sp"),
+    "avx512": ("fma", X86, "skylake-avx512", "-prefer-256-bit", 16, r"vfmadd231ps.*%zmm", r"\(%rsp"),
+    "pairs": ("dpbf16ps", X86, "znver4", "-prefer-256-bit", 16, r"vdpbf16ps.*%zmm", r"\(%rsp"),
+    "avx2": ("fma", X86, "haswell", "", 8, r"vfmadd231ps.*%ymm", r"\(%rsp"),
+    "neon": ("fma", ARM, "neoverse-n1", "", 4, r"fmla", r"\[sp"),
 }  # fmt: skip
 
 
@@ -268,18 +269,21 @@ def innermost(assembly):
     return [lines[a:b] for a, b in spans if not any((c, d) != (a, b) and a <= c and d <= b for c, d in spans)]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_sums_stay_in_registers(target):
-    triple, processor, features, lanes, multiplied, spilled = TARGETS[target]
+def loops_with(instruction, unit, triple, processor, features, lanes):
+    """The innermost loops that have it, of a unit's code for some processor."""
     llvm = native.binding()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    rows, columns = gemm.TILES[4 * lanes]
-    module = llvm.parse_assembly(code.module(lanes, rows, columns, target == "pairs"))
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=2)
-    loops_of_products = [
-        loop for loop in innermost(machine.emit_assembly(module)) if any(re.search(multiplied, line) for line in loop)
-    ]
+    all_loops = innermost(machine.emit_assembly(llvm.parse_assembly(code.module(lanes, unit))))
+    return [loop for loop in all_loops if any(re.search(instruction, line) for line in loop)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_stay_in_registers(target):
+    unit, triple, processor, features, lanes, multiplied, spilled = TARGETS[target]
+    rows, columns = units.UNITS[unit].tiles[lanes]
+    loops_of_products = loops_with(multiplied, unit, triple, processor, features, lanes)
     assert (
         max(len([line for line in loop if re.search(multiplied, line)]) for loop in loops_of_products) == rows * columns
     )
@@ -287,3 +291,11 @@ def test_sums_stay_in_registers(target):
         on_stack = [line for line in loop if re.search(spilled, line)]
         assert not [line for line in on_stack if re.search(r"[xyz]mm|\b[qv]\d", line)]
         assert len(on_stack) <= 2  # a limit or a step of the loop: there are as many addresses as registers for them
+
+
+def test_registers_of_amx_are_loaded_as_often_as_they_are_multiplied():
+    """Four products of two registers of each matrix, and nothing on the stack; fewer at the edges."""
+    found = loops_with("tdpbf16ps", "tdpbf16ps", X86, "sapphirerapids", "-prefer-256-bit", 16)
+    counts = [tuple([sum([name in line for line in loop]) for name in ("tdpbf16ps", "tileload")]) for loop in found]
+    assert sorted(counts) == [(1, 2), (2, 3), (2, 3), (4, 4)]
+    assert not [line for loop in found for line in loop if re.search(r"\(%r[sb]p|tilestore|tilecfg", line)]

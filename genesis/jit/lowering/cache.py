@@ -26,6 +26,7 @@ from genesis.jit.lowering.step import Step, device_of, step_of
 from genesis.jit.passes import optimized
 from genesis.jit.program import Program
 from genesis.kernels.llvm import loops, native, objects
+from genesis.kernels.llvm.units import FLOAT32
 
 _DECIDE = "arrays", "base", "core", "jit", "kernels", "ops"  # rooms: a program is traced already, with all of its steps
 BF16 = as_np("bfloat16")
@@ -57,9 +58,9 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
 
 
 def multiplied(program: Program) -> str:
-    """In which way products of bfloat16 numbers are computed; empty where there are none."""
+    """The unit by which products of bfloat16 numbers are computed; empty where there are none."""
     short = any([v.spec.dtype == BF16 for call in program.calls for v in call.inputs])
-    return "" if not short else "in pairs" if pairs.available(loops.width() // 4) else "in float32"
+    return "" if not short else pairs.unit(loops.width() // 4) or FLOAT32
 
 
 @functools.cache

@@ -47,7 +47,7 @@ class _Widening:
     def __init__(self, program: Program) -> None:
         self.calls: list[Call] = []
         self.changed = False
-        self.in_pairs = pairs.available(loops.width() // 4)
+        self.in_pairs = bool(pairs.unit(loops.width() // 4))
         self.wide: dict[Var, Var] = {}
         self.short: dict[Var, Var] = {}  # the bfloat16 values that float32 ones are
         self.made = {call.outs[0]: call for call in program.calls}

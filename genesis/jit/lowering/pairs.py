@@ -15,17 +15,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from genesis.jit.lowering import tiles
-from genesis.jit.lowering.tiles import Plan, Product
-from genesis.kernels.llvm.pairs import DECLARED as SUM_DECLARED
-from genesis.kernels.llvm.pairs import LANES, added
-from genesis.kernels.llvm.rates import pairs_pay
+from genesis.jit.lowering.tiles import Product
+from genesis.kernels.llvm import rates
+from genesis.kernels.llvm.pairs import added
 
 LEAST = 16  # terms, rows, and columns, from where it pays
 
 
-def available(lanes: int) -> bool:
-    """Whether the processor has the instruction and it pays."""
-    return lanes == LANES and pairs_pay()
+def unit(lanes: int) -> str:
+    """By what products are computed in pairs here; empty where that does not pay."""
+    return rates.unit_of_pairs(lanes)
 
 
 def fits(m: int, n: int, k: int) -> bool:
@@ -33,8 +32,8 @@ def fits(m: int, n: int, k: int) -> bool:
     return k % 2 == 0 and min(m, n, k) >= LEAST
 
 
-def in_words(p: Product) -> Product | None:
-    """The product, with two terms as one; operands whose terms lie beside each other as matrices of pairs. None where
+def in_words(p: Product, unit: str) -> Product | None:
+    """The product by a unit, with two terms as one; operands whose terms lie beside each other as matrices of pairs. None where
     memory is not so.
     """
     lying = p.a[2] == 1, p.b[1] == 1 or p.panels
@@ -51,15 +50,22 @@ def in_words(p: Product) -> Product | None:
         given[i] = tuple([1 if j == terms else s // 2 for j, s in enumerate(given[i])])  # type: ignore[assignment]
         for axis in batch:
             axis[i + 1] //= 2
-    return replace(p, k=p.k // 2, a=given[0], b=given[1], batch=tuple([tuple(axis) for axis in batch]), pairs=True)  # type: ignore[misc]
+    return replace(p, k=p.k // 2, a=given[0], b=given[1], batch=tuple([tuple(axis) for axis in batch]), unit=unit)  # type: ignore[misc]
 
 
 class Pairs(tiles.Tiles):
     """The code of a product `in_words`: operands whose terms do not lie beside each other are in numbers of 16 bits."""
 
     def __init__(self, lanes: int, p: Product) -> None:
-        super().__init__(lanes)
+        super().__init__(lanes, p)
+        self.unit = p.unit
         self.kinds = "float" if p.a[2] == 1 else "i16", "float" if p.b[1] == 1 or p.panels else "i16"
+
+    def declared(self) -> str:
+        lanes = self.lanes
+        vector, mask = f"<{lanes} x i16>", f"<{lanes} x i1>"
+        more = f"declare {vector} @llvm.masked.load.v{lanes}i16.p0(ptr, i32, {mask}, {vector})"
+        return f"{super().declared()}\n{more}"
 
     def line_of_a(self, p: Product, term: str) -> str:
         return self.at(self.a, self.times(term, str(2 * p.a[2])), "i16")
@@ -87,12 +93,12 @@ class Pairs(tiles.Tiles):
             target = self.at(self.panel, self.times(number, str(self.plan.width)))
             for v in range(-(-columns // self.lanes)):
                 count = min(self.lanes, columns - v * self.lanes)
-                halves = [self._short(line, v * self.lanes, count) for line in (above, below)]
+                halves = [self.short(line, v * self.lanes, count) for line in (above, below)]
                 mixed = self.mixed(halves[0], halves[1], self.lanes)
                 at = self.at(target, str(v * self.lanes))
                 self.lines.append(f"  store <{2 * self.lanes} x i16> {mixed}, ptr {at}, align 4")
 
-    def _short(self, line: str, at: int, count: int) -> str:
+    def short(self, line: str, at: int, count: int) -> str:
         """So many numbers, and zeros behind them."""
         lanes, address = self.lanes, self.at(line, str(at), "i16")
         if count == lanes:
@@ -104,17 +110,3 @@ class Pairs(tiles.Tiles):
 
     def added(self, x: str, y: str, total: str) -> str:
         return added(self, x, y, total)
-
-
-DECLARED = f"{SUM_DECLARED}\ndeclare <16 x i16> @llvm.masked.load.v16i16.p0(ptr, i32, <16 x i1>, <16 x i16>)\n"
-
-
-def code(name: str, p: Product, lanes: int) -> str:
-    """The kernel of a product `in_words`."""
-    return DECLARED + tiles.code(name, p, Plan(p, lanes), Pairs(lanes, p))
-
-
-def panels_code(name: str, p: Product | None, lanes: int) -> str:
-    """The kernel that copies its second matrix in panels."""
-    assert p is not None, "what does not lie so is not multiplied in pairs"
-    return DECLARED + tiles.panels_code(name, p, Plan(p, lanes), Pairs(lanes, p))

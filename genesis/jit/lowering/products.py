@@ -17,16 +17,20 @@ from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.base.dtypes import as_np
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import pairs, transposes, vectors
+from genesis.jit.lowering import amx, pairs, transposes, vectors
 from genesis.jit.lowering.listing_tiles import of_product
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.lowering.tiles import HIGH, Plan, Product, Tiles, code, panels_code
 from genesis.jit.program import Call
 from genesis.kernels.llvm import loops
+from genesis.kernels.llvm.units import FLOAT32
 
 OPS = ("linear", "matmul", "matmul_tn", "matmul_tn.add")
 F32, BF16 = np.dtype(np.float32), as_np("bfloat16")
+EMITTERS: dict[str, type[Tiles]] = {
+    FLOAT32: Tiles, "dpbf16ps": pairs.Pairs, "tdpbf16ps": amx.Registers,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +165,13 @@ def in_panels(given: Operands, name: Callable[[str], str]) -> tuple[Stage, Opera
     dtype = given.b.dtype
     if p.batch or 1 not in p.b[1:] or min(p.n, p.k) < 8 or dtype not in (F32, BF16):
         return None
-    plan = Plan(p, lanes)
+    words = p if dtype == F32 else pairs.in_words(p, pairs.unit(lanes))
+    assert words is not None, "what does not lie so is not multiplied in pairs"
+    plan = Plan(words, lanes)
     count = -(-p.n // plan.width)
     var = Var(Spec((count * p.k * plan.width,), dtype))
-    own = name(f"panels {p.n} {p.k} {p.b} {plan.width} {dtype}")
-    if dtype == F32:
-        text = panels_code(own, p, plan, Tiles(lanes))
-    else:
-        text = pairs.panels_code(own, pairs.in_words(p), lanes)
+    own = name(f"panels {p.n} {p.k} {p.b} {plan.width} {words.unit}")
+    text = panels_code(own, words, plan, EMITTERS[words.unit](lanes, words))
     kernel = Kernel(own, text, count, frozenset([1]), python=_panels_oracle(p, plan.width, dtype))
     new = replace(p, b=(0, plan.width, 1), panels=True)
     return Stage(kernel, (given.b.root, var)), replace(given, product=new, b=Read(var, dtype, 0, ()))
@@ -202,7 +205,8 @@ def suits(given: Operands) -> bool:
     kinds = {given.a.dtype, given.b.dtype, given.out.spec.dtype}
     if kinds == {BF16, F32}:
         small = not pairs.fits(p.m, p.n, p.k) or (p.bias is not None and given.bias.dtype != F32)
-        return given.a.dtype == given.b.dtype and not small and pairs.in_words(p) is not None
+        unit = pairs.unit(loops.width() // 4)
+        return bool(unit and given.a.dtype == given.b.dtype and not small and pairs.in_words(p, unit))
     fits = p.c[2] == 1 and (p.bias is None or p.bias[1] in (0, 1))
     few = p.m <= 2 and p.b[1] == 1 != p.b[2]  # rows times rows: the matrix is read as it lies, by totals if need be
     fits &= not few or vectors.suits(p, loops.width() // 4)
@@ -221,19 +225,24 @@ def turned(given: Operands, out: Var, name: Callable[[str], str]) -> Stage | Non
     return Stage(transposes.kernel(own_name, p.n, p.k, p.b[0], p.b[2], sizes), (given.b.root, out))
 
 
+def unit_of(given: Operands) -> str:
+    """By what operands are multiplied."""
+    return pairs.unit(loops.width() // 4) if given.a.dtype == BF16 else FLOAT32
+
+
 @functools.cache
-def kernel(name: str, p: Product, lanes: int, dtype: Any = F32) -> Kernel:
+def kernel(name: str, p: Product, lanes: int, unit: str = FLOAT32) -> Kernel:
     """Of the operands a, b, c, and the bias if there is one, or the matrix that is added to."""
-    if dtype == BF16:
-        words = pairs.in_words(p)
+    if unit != FLOAT32:
+        words = pairs.in_words(p, unit)
         assert words is not None
         plan = Plan(words, lanes)
-        return _kernel(name, pairs.code(name, words, lanes), p, plan, 2)
+        return _kernel(name, code(name, words, plan, EMITTERS[unit](lanes, words)), p, plan, 2)
     if vectors.suits(p, lanes):
         few = vectors.Plan(p, lanes)
         return _kernel(name, vectors.code(name, p, few, lanes), p, few)
     plan = Plan(p, lanes)
-    return _kernel(name, code(name, p, plan, Tiles(lanes)), p, plan)
+    return _kernel(name, code(name, p, plan, Tiles(lanes, p)), p, plan)
 
 
 def _kernel(name: str, text: str, p: Product, plan: Plan | vectors.Plan, together: int = 1) -> Kernel:

@@ -254,8 +254,9 @@ class _Regions:
             else:
                 self._last(_Item(calls=[call], stages=[turned]), [given.b.root])
         lanes = loops.width() // 4
-        name = "k" + _digest(repr(given.product), str(lanes), str(given.a.dtype))
-        kernel = products.kernel(name, given.product, lanes, given.a.dtype)
+        unit = products.unit_of(given)
+        name = "k" + _digest(repr(given.product), str(lanes), unit)
+        kernel = products.kernel(name, given.product, lanes, unit)
         self._last(_Item(calls=[call], stages=[Stage(kernel, given.stage_operands)]), call.outs)
 
     def _last(self, item: _Item, outs: Iterable[Var]) -> None:

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from genesis.jit.lowering import transposes
-from genesis.kernels.llvm import loops
-from genesis.kernels.llvm.nests import Code, declarations
+from genesis.kernels.llvm import loops, units
+from genesis.kernels.llvm.nests import Code
+from genesis.kernels.llvm.units import FLOAT32
 
 TERMS, FEWER = 256, 128  # of a block; where those of the first matrix are lines of memory apart
 HIGH = 96  # rows of a block, about
@@ -32,8 +33,8 @@ FEW = 1 << 17  # multiplications of a chunk, at least
 class Product:
     """``c[i, j] = bias[j] + sum_t a[i, t] b[t, j]``: where the operands begin, and their strides.
 
-    It ``adds`` to a matrix that lies as the result does. The second matrix may lie in ``panels``, see `in_panels`. Of
-    ``pairs`` of bfloat16 numbers, see `pairs`, terms are counted in pairs.
+    It ``adds`` to a matrix that lies as the result does. The second matrix may lie in ``panels``, see `in_panels`. By a
+    ``unit`` for pairs of bfloat16 numbers, see `pairs`, terms are counted in pairs.
     """
 
     m: int
@@ -46,22 +47,20 @@ class Product:
     batch: tuple[tuple[int, int, int, int], ...] = ()  # how many, and their strides in a, b and c
     adds: bool = False
     panels: bool = False
-    pairs: bool = False
+    unit: str = FLOAT32
 
     def transposed(self) -> Product:
         a, b, c = ((o, s, r) for o, r, s in (self.a, self.b, self.c))
         batch = tuple([(n, y, x, z) for n, x, y, z in self.batch])
-        return Product(self.n, self.m, self.k, b, a, c, None, batch, self.adds, False, self.pairs)
+        return Product(self.n, self.m, self.k, b, a, c, None, batch, self.adds, False, self.unit)
 
 
 class Plan:
     """Tiles and chunks of a product, for vectors of so many lanes."""
 
     def __init__(self, p: Product, lanes: int) -> None:
-        many = lanes != 8  # registers: AVX-512 and NEON have 32, AVX2 16
-        most = 4 if p.n == 4 * lanes else 3  # no panel of a single vector behind three
-        vectors = min(most if many else 2, -(-p.n // lanes))
-        self.rows = min(p.m, {1: 16, 2: 12, 3: 8, 4: 6}[vectors] if many else {1: 8, 2: 6}[vectors])
+        rows, vectors = _tile(p, lanes)
+        self.rows = min(p.m, rows)
         self.width = vectors * lanes
         self.vectors = vectors
         least = max(-(-FEW // max(p.n * p.k, 1)), HIGH)  # rows of a block
@@ -84,12 +83,23 @@ class Plan:
         self.across = p.b[2] != 1 and not p.panels
         several = p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width
         self.copies_b = self.across or (several and not whole_lines and not p.panels)
-        if p.pairs:
+        if p.unit != FLOAT32:
             self.copies_a, self.copies_b = p.a[2] != 1, not p.panels
         self.terms = FEWER if p.a[1] == 1 != p.a[2] else TERMS
         self.apart = self.rows * self.terms + 16  # copied tiles begin in different sets of the cache
         self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
+
+
+def _tile(p: Product, lanes: int) -> tuple[int, int]:
+    """The rows and vectors of a tile: whose sums are in registers, of which AVX-512 and NEON have 32, AVX2 16."""
+    if p.unit == "tdpbf16ps":
+        rows, most = units.UNITS[p.unit].tiles[lanes]
+        return rows, min(most, -(-p.n // lanes))
+    many = lanes != 8
+    most = 4 if p.n == 4 * lanes else 3  # no panel of a single vector behind three
+    vectors = min(most if many else 2, -(-p.n // lanes))
+    return {1: 16, 2: 12, 3: 8, 4: 6}[vectors] if many else {1: 8, 2: 6}[vectors], vectors
 
 
 def _multiple(size: int, step: int, most: int) -> int:
@@ -102,11 +112,7 @@ def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
         for i in range(3 + (p.bias is not None or p.adds))
     ]
     out.plan = plan
-    if plan.copies_a:
-        tiles = -(-plan.high // plan.rows)
-        out.lines.append(f"  %tiles = alloca [{tiles * plan.apart} x float], align 64")
-    if plan.copies_b:
-        out.lines.append(f"  %panel = alloca [{plan.terms * plan.width} x float], align 64")
+    out.begin(p)
     start = out.times("%chunk", str(plan.each))
     stop = out.least(out.add(start, str(plan.each)), str(plan.units))
     with out.loop(start, stop, "1") as unit:
@@ -134,25 +140,24 @@ def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
             out.first = first[0]
             if plan.copies_a:
                 out.copy_rows(p, first[0], last[0])
-            for columns, at in _pieces(p.n, plan.width):
+            for columns, at in pieces(p.n, plan.width):
                 with out.loop(first[1] if at < 0 else str(at), last[1], str(columns)) as panel:
                     if plan.copies_b:
                         out.copy_panel(p, columns, panel.index)
-                    for rows, top in _pieces(p.m, plan.rows):
-                        with out.loop(first[0] if top < 0 else str(top), last[0], str(rows)) as tile:
-                            out.tile(p, rows, columns, tile.index, panel.index)
+                    out.rows_of_panel(p, columns, panel.index, (first[0], last[0]))
+    out.finish()
     return _definition(name, out, plan.across)
 
 
-def _definition(name: str, out: Code, across: bool) -> str:
+def _definition(name: str, out: Tiles, across: bool) -> str:
     body = "\n".join(out.lines)
     head = f"define void @{name}(ptr %addresses, i64 %chunk) #0 {{"
     parts = [transposes.square_of(out.lanes)] if across else []
-    parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", declarations(out.lanes)]
+    parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", out.declared()]
     return "\n".join([*parts, head, f"entry:\n{body}\n  ret void\n}}", loops.attributes()])
 
 
-def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
+def pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
     """Whole steps, from -1, which is the beginning of the block; and what is left, at the end."""
     if size >= step:
         yield step, -1
@@ -161,12 +166,37 @@ def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
 
 
 class Tiles(Code):
+    unit = FLOAT32
     kinds = "float", "float"  # in which memory of the operands is counted
     a = b = c = bias = before = fresh = ""
     terms = "", ""
     first = "0"
     panel = "%panel"  # where one of the second is copied to
     plan: Plan
+
+    def __init__(self, lanes: int, p: Product) -> None:
+        super().__init__(lanes)
+
+    def declared(self) -> str:
+        """What a module has to say of the functions that are called."""
+        return units.UNITS[self.unit].declared(self.lanes)
+
+    def begin(self, p: Product) -> None:
+        """What comes first in the function: memory for copies."""
+        if self.plan.copies_a:
+            tiles = -(-self.plan.high // self.plan.rows)
+            self.lines.append(f"  %tiles = alloca [{tiles * self.plan.apart} x float], align 64")
+        if self.plan.copies_b:
+            self.lines.append(f"  %panel = alloca [{self.plan.terms * self.plan.width} x float], align 64")
+
+    def finish(self) -> None:
+        """What comes last."""
+
+    def rows_of_panel(self, p: Product, columns: int, column: str, rows: tuple[str, str]) -> None:
+        """The tiles of a panel, from a row to another."""
+        for count, top in pieces(p.m, self.plan.rows):
+            with self.loop(rows[0] if top < 0 else str(top), rows[1], str(count)) as tile:
+                self.tile(p, count, columns, tile.index, column)
 
     def copy_rows(self, p: Product, first: str, last: str) -> None:
         """The rows of the block, term by term: those of a tile beside each other."""
@@ -181,7 +211,7 @@ class Tiles(Code):
                 for i in range(self.plan.high // self.plan.rows):
                     self.copy_some(p, line, str(i * self.plan.rows), self.plan.rows, target, str(i * self.plan.apart))
                 return
-            for rows, top in _pieces(p.m, self.plan.rows):
+            for rows, top in pieces(p.m, self.plan.rows):
                 with self.loop(first if top < 0 else str(top), last, str(rows)) as tile:
                     self.copy_some(p, line, tile.index, rows, self._tile(tile.index), self.times(below, str(rows)))
 
@@ -333,7 +363,7 @@ def panels_code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
     first = out.times("%chunk", str(plan.width))
     last = out.least(out.add(first, str(plan.width)), str(p.n))
     out.panel = out.at(target, out.times(first, str(p.k)))
-    for columns, at in _pieces(p.n, plan.width):
+    for columns, at in pieces(p.n, plan.width):
         with out.loop(first if at < 0 else str(at), last, str(columns)) as panel:
             out.copy_panel(p, columns, panel.index)
     return _definition(name, out, plan.across)

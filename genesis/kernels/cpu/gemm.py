@@ -22,6 +22,7 @@ from genesis.base.quiet import unnamed
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import gemm as code
 from genesis.kernels.llvm import loops, native, rates
+from genesis.kernels.llvm.units import FLOAT32, UNITS
 from genesis.kernels.native import runtime
 
 
@@ -35,25 +36,20 @@ class Functions(NamedTuple):
     product_and_bias: int
 
 
-# by bytes of vectors, the rows and vectors of a tile: its sums and a row of the other matrix are in registers, of which
-# there are 32, 16 and 32; with the longest vectors numbers of the first matrix are read from memory as they are multiplied
-TILES = {64: (6, 4), 32: (4, 3), 16: (8, 3)}
-
-
-def tile() -> tuple[int, int]:
+def tile(unit: str = FLOAT32) -> tuple[int, int]:
     """The rows and vectors of a tile here."""
-    return TILES[loops.width()]
+    return UNITS[unit].tiles[loops.width() // 4]
 
 
-def width() -> int:
+def width(unit: str = FLOAT32) -> int:
     """The columns of a panel."""
-    return tile()[1] * loops.width() // 4
+    return tile(unit)[1] * loops.width() // 4
 
 
 @functools.cache
-def functions(in_pairs: bool = False) -> Functions:
-    """Compiled when they are first needed."""
-    text = code.module(loops.width() // 4, *tile(), in_pairs)
+def functions(unit: str = FLOAT32) -> Functions:
+    """Of one of the `units`; compiled when they are first needed."""
+    text = code.module(loops.width() // 4, unit)
     return Functions(*native.addresses_in(text, [*code.NAMES, *code.SIGNATURES]))
 
 
@@ -104,10 +100,10 @@ def block(
 
 
 @functools.cache
-def _ufunc(name: str, in_pairs: bool = False) -> np.ufunc:
+def _ufunc(name: str, unit: str) -> np.ufunc:
     runtime.begin()
     signature, given = code.SIGNATURES[name], runtime.current.ctypes.data
-    return loops.made(name, getattr(functions(in_pairs), name), "float", signature.count("),") + 1, 1, signature, given)
+    return loops.made(name, getattr(functions(unit), name), "float", signature.count("),") + 1, 1, signature, given)
 
 
 class _Scratch(threading.local):
@@ -132,22 +128,22 @@ def packed(size: int) -> Any:
 
 
 @unnamed
-def product(a: Any, b: Any, bias: Any = None, in_pairs: bool = False) -> Any:
-    """``a @ b`` of float32 arrays of two dimensions or more, none of size 0, plus ``bias``, one number for each column.
-    ``in_pairs``: numbers of ``a`` and ``b`` are pairs of bfloat16 numbers, that stand for two terms.
+def product(a: Any, b: Any, bias: Any = None, unit: str = FLOAT32) -> Any:
+    """``a @ b`` of float32 arrays of two dimensions or more, none of size 0, plus ``bias``, one number for each column. By
+    a ``unit`` for pairs of bfloat16 numbers, numbers of ``a`` and ``b`` are such pairs, that stand for two terms.
     """
     if not runtime._pools:
         runtime.begin()
     k, n = b.shape[-2:]
-    size, batch = -(-n // width()) * width() * k, ()
+    size, batch = -(-n // width(unit)) * width(unit) * k, ()
     if a.ndim > 2 or b.ndim > 2:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         size *= min(math.prod(batch), code.PARTS * int(runtime.current[2]))
     scratch = packed(size)
     out = memory.empty((*batch, a.shape[-2], n), np.float32)
     if bias is None:
-        return _ufunc("product", in_pairs)(a, b, scratch, out)
-    return _ufunc("product_and_bias", in_pairs)(a, b, bias if bias.strides == (4,) else bias.copy(), scratch, out)
+        return _ufunc("product", unit)(a, b, scratch, out)
+    return _ufunc("product_and_bias", unit)(a, b, bias if bias.strides == (4,) else bias.copy(), scratch, out)
 
 
 LEAST, LARGE = 16, 1 << 15  # rows, columns and terms, and multiplications of bfloat16 numbers, from where pairs pay
@@ -160,18 +156,13 @@ def product_in_pairs(a: Any, b: Any, bias: Any = None) -> Any:
     if b.ndim != 2 or a.ndim < 2 or a.shape[-1] != b.shape[0]:
         return None
     (k, n), m = b.shape, a.size // max(b.shape[0], 1)
-    if k % 2 or min(m, n, k) < LEAST or m * n * k < LARGE or not _pays():
+    if k % 2 or min(m, n, k) < LEAST or m * n * k < LARGE or not (unit := rates.unit_of_pairs(loops.width() // 4)):
         return None
     rows = a.reshape(m, k) if a.ndim > 2 else a
     words = [_words(x) for x in (rows, b.T)]
     if words[0] is None or words[1] is None:
         return None
-    return product(words[0], words[1].T, bias, in_pairs=True).reshape(*a.shape[:-1], n)
-
-
-@functools.cache
-def _pays() -> bool:
-    return loops.available() and loops.width() == 64 and rates.pairs_pay()
+    return product(words[0], words[1].T, bias, unit).reshape(*a.shape[:-1], n)
 
 
 def _words(x: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from genesis.kernels.llvm import products
 from genesis.kernels.llvm.nests import Code
-from genesis.kernels.llvm.pairs import declared
+from genesis.kernels.llvm.units import FLOAT32, UNITS
 
 ADDRESSES = "a", "b", "c", "packed", "bias"
 SIZES = "m", "n", "k", "a_row", "a_step", "b_step", "b_next", "c_row", "more"
@@ -22,12 +22,14 @@ FIELDS = (*ADDRESSES, *SIZES, *GRID, *EACH)
 NAMES = "gemm_pack", "gemm_multiply", "gemm_each"
 
 
-def module(lanes: int, rows: int, columns: int, in_pairs: bool = False) -> str:
-    """The functions `NAMES`, with tiles of so many rows and vectors; ``in_pairs``: of bfloat16 numbers, see `products`."""
-    parts = [products.pack(lanes, columns, True), products.multiply(lanes, rows, columns, True, in_pairs)]
+def module(lanes: int, name: str = FLOAT32) -> str:
+    """The functions `NAMES` and `SIGNATURES`, by one of the `units`."""
+    unit = UNITS[name]
+    rows, columns = unit.tiles[lanes]
+    parts = [products.pack(lanes, columns, True), unit.multiply(lanes, rows, columns, True)]
     made = [build(lanes, rows, columns) for build in (_pack, _multiply, _each)]
-    made += [_loop(lanes, rows, columns, name) for name in SIGNATURES]
-    return "\n".join([declared(lanes, in_pairs), *parts, *made])
+    made += [_loop(lanes, rows, columns, loop) for loop in SIGNATURES]
+    return "\n".join([unit.declared(lanes), *parts, *made])
 
 
 class Chunk(Code):

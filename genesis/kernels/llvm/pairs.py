@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from genesis.kernels.llvm.nests import Code, declarations
 
-LANES = 16  # there are such instructions with fewer, which bring nothing
-SUMS = "@llvm.x86.avx512bf16.dpbf16ps.512"
-DECLARED = f"declare <16 x float> {SUMS}(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
+SUMS = {16: "@llvm.x86.avx512bf16.dpbf16ps.512"}  # with fewer lanes AVX-512 has it, too, which brings nothing
 
 
 def added(code: Code, x: str, y: str, total: str) -> str:
     """``total`` and the products of the pairs that are in the place of the numbers in two vectors."""
     pair = f"<{2 * code.lanes} x bfloat>"
     x, y = (code.put(f"bitcast {code.vector} {v} to {pair}") for v in (x, y))
-    return code.put(f"call {code.vector} {SUMS}({code.vector} {total}, {pair} {x}, {pair} {y})")
+    return code.put(f"call {code.vector} {SUMS[code.lanes]}({code.vector} {total}, {pair} {x}, {pair} {y})")
 
 
 class Pairs(Code):
@@ -25,6 +23,7 @@ class Pairs(Code):
         return added(self, x, y, total)
 
 
-def declared(lanes: int, in_pairs: bool) -> str:
+def declared(lanes: int) -> str:
     """What a module has to say of the functions that are called."""
-    return f"{declarations(lanes)}\n{DECLARED}" if in_pairs else declarations(lanes)
+    vector, pair = f"<{lanes} x float>", f"<{2 * lanes} x bfloat>"
+    return f"{declarations(lanes)}\ndeclare {vector} {SUMS[lanes]}({vector}, {pair}, {pair})"

@@ -8,7 +8,6 @@ where it is. A tile of the result, some rows times some vectors, stays in regist
 from __future__ import annotations
 
 from genesis.kernels.llvm.nests import Code, Loop, declarations
-from genesis.kernels.llvm.pairs import Pairs
 
 CHUNK = 128  # terms of a sum that are added before they are added to the rest: fewer digits are lost
 BLOCK = 24  # tiles of rows that meet all panels before the next: their numbers stay in the cache
@@ -162,17 +161,17 @@ def _gather(code: Code, base: str, offsets: str) -> str:
     )
 
 
-def multiply(lanes: int, rows: int, columns: int, private: bool = False, in_pairs: bool = False) -> str:
+def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: type[Code] = Code) -> str:
     """The function ``multiply``: ``c[i * line + j] = sum_t a[i * row + t * step] b[t, j]`` with ``b`` packed, for the
     tiles of rows from ``first`` to ``last``; where ``more`` is not 0 the sum is added to ``c``, or to the numbers at
     ``bias``, one for each column, if there are any.
 
     ``high`` rows are packed, of which ``k`` are used, and ``wide`` is the width of a panel. A matrix that has its columns
     beside each other, and whole vectors of them, may be as it is: ``high`` is 1 then, and ``wide`` its step of rows.
-    ``spare`` is memory for the rows that the last tile has beyond ``m``. ``in_pairs``: a number of either matrix is a pair
-    of bfloat16 numbers, that stands for two terms.
+    ``spare`` is memory for the rows that the last tile has beyond ``m``. The ``kind`` of code says how a product is added:
+    a number of either matrix may be a pair of bfloat16 numbers, that stands for two terms.
     """
-    code = Pairs(lanes) if in_pairs else Code(lanes)
+    code = kind(lanes)
     width = lanes * columns
     whole = code.put(f"sdiv i64 %n, {width}")
     done = code.times(whole, str(width))

@@ -1,8 +1,8 @@
-"""What a core multiplies and adds in a second: float32 numbers, and pairs of bfloat16 numbers where it has an instruction;
+"""What a core multiplies and adds in a second: float32 numbers, and pairs of bfloat16 numbers where it has a unit for them;
 and what it reads.
 
-The instruction may be twice as fast as that for float32 numbers, or half as fast: processors that have it say nothing
-about that, so it is measured, once for each processor.
+An instruction for pairs may be twice as fast as that for float32 numbers, or half as fast: processors that have it say
+nothing about that, so it is measured, once for each processor.
 """
 
 from __future__ import annotations
@@ -13,44 +13,50 @@ import time
 
 import numpy as np
 
-from genesis.kernels.llvm import loops, native, objects
+from genesis.kernels.llvm import amx, loops, native, objects, pairs, units
+from genesis.kernels.llvm.units import FLOAT32
 
 READ = 8  # vectors that are read in a round
-SUMS, ROUNDS, RUNS = 24, 2_000, 20  # more sums than an instruction takes cycles; 6 us, and the best of many
+ROUNDS, RUNS = 2_000, 20  # 6 us, and the best of many
+SUMS = {16: 24, 8: 12, 4: 24}  # by lanes: more than an instruction takes cycles, as many as there are registers for
 PAYS = 1.5  # how much faster pairs have to be: they are twice as fast, or there is nothing in them
-KINDS = {
-    # an instruction of 16 lanes, the type of its operands, and how often a lane multiplies and adds
-    "float32": ("@llvm.fma.v16f32(<16 x float> %a, <16 x float> %b, <16 x float> {0})", "<16 x float>", 1),
-    "bfloat16": ("@llvm.x86.avx512bf16.dpbf16ps.512(<16 x float> {0}, <32 x bfloat> %a, <32 x bfloat> %b)", "<32 x bfloat>", 2),
-}  # fmt: skip
-FEATURES = {"float32": "avx512f", "bfloat16": "avx512bf16"}
 
 
 @functools.cache
-def pairs_pay() -> bool:
-    """Whether products are faster in pairs of bfloat16 numbers; what was measured is kept with machine code."""
-    host = native.host()
-    if host is None or not all(map(host.has, FEATURES.values())):
-        return False
-    name = objects.name_of("pairs pay", *host, suffix=objects.HOST)
+def unit_of_pairs(lanes: int) -> str:
+    """The unit that is the fastest one for products of bfloat16 numbers, where one pays, else none (an empty string). What
+    was measured is kept with machine code.
+    """
+    here = units.of_pairs(lanes)
+    if not here:
+        return ""
+    host = native.target()
+    name = objects.name_of("unit of pairs", *here, *host, suffix=objects.HOST)
     kept = objects.load(name)
     if kept is None:
-        kept = b"yes" if rate("bfloat16") > PAYS * rate("float32") else b"no"
+        kept = _fastest(here).encode()
         objects.save(name, kept)
-    return kept == b"yes"
+    return kept.decode()
 
 
-def rate(kind: str, rounds: int = ROUNDS, runs: int = RUNS) -> float:
+def _fastest(here: list[str]) -> str:
+    speeds = {name: rate(name) for name in here}
+    best = max(speeds, key=speeds.__getitem__)
+    return best if speeds[best] > PAYS * rate(FLOAT32) else ""
+
+
+def rate(unit: str, rounds: int = ROUNDS, runs: int = RUNS) -> float:
     """Operations of floats in a nanosecond: two for a product that is added. Sums stay in registers, so nothing is waited
-    for but the units that multiply.
+    for but the unit.
     """
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(native.address("sums", code(kind)))
-    numbers, best = np.zeros(16 * SUMS, np.float32), float("inf")
+    text, operations = code(unit, loops.width() // 4)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(native.address("sums", text))
+    numbers, best = np.zeros(16 * max(SUMS.values()), np.float32), float("inf")
     for _ in range(runs):
         begun = time.perf_counter()
         run(numbers.ctypes.data, rounds)
         best = min(best, time.perf_counter() - begun)
-    return 2 * 16 * KINDS[kind][2] * SUMS * rounds / best / 1e9
+    return operations * rounds / best / 1e9
 
 
 def reading(size: int, runs: int = RUNS) -> float:
@@ -90,21 +96,27 @@ def reading_code(lanes: int) -> str:
     return "\n".join([*lines, "  ret void\n}"])
 
 
-def code(kind: str) -> str:
-    """The function ``sums(ptr numbers, i64 rounds)``."""
-    call, operand, _ = KINDS[kind]
-    name, types = call.split("(")[0], ["<16 x float>", operand, operand]
+def code(unit: str, lanes: int) -> tuple[str, int]:
+    """The function ``sums(ptr numbers, i64 rounds)``, and how many operations there are in a round."""
+    if unit == "tdpbf16ps":
+        return amx.speed(), amx.OPERATIONS
+    paired, count, vector = unit != FLOAT32, SUMS[lanes], f"<{lanes} x float>"
+    operand = f"<{2 * lanes} x bfloat>" if paired else vector
+    name = pairs.SUMS[lanes] if paired else f"@llvm.fma.v{lanes}f32"
     lines = [
-        f"declare <16 x float> {name}({', '.join(types if kind == 'bfloat16' else types[::-1])})",
+        f"declare {vector} {name}({vector}, {operand}, {operand})",
         "define void @sums(ptr %x, i64 %count) {\nentry:",
         f"  %a = load {operand}, ptr %x, align 4\n  %b = load {operand}, ptr %x, align 4\n  br label %loop\nloop:",
         "  %i = phi i64 [0, %entry], [%j, %loop]",
-        *[f"  %s{k} = phi <16 x float> [zeroinitializer, %entry], [%t{k}, %loop]" for k in range(SUMS)],
-        *[f"  %t{k} = call <16 x float> {call.format(f'%s{k}')}" for k in range(SUMS)],
-        "  %j = add i64 %i, 1\n  %more = icmp slt i64 %j, %count\n  br i1 %more, label %loop, label %end\nend:",
+        *[f"  %s{k} = phi {vector} [zeroinitializer, %entry], [%t{k}, %loop]" for k in range(count)],
     ]
-    for k in range(SUMS):
-        lines.append(
-            f"  %p{k} = getelementptr <16 x float>, ptr %x, i64 {k}\n  store <16 x float> %t{k}, ptr %p{k}, align 4"
-        )
-    return "\n".join([*lines, "  ret void\n}"])
+    for k in range(count):
+        given = [f"{vector} %s{k}", f"{operand} %a", f"{operand} %b"]
+        lines.append(f"  %t{k} = call {vector} {name}({', '.join(given if paired else [*given[1:], given[0]])})")
+    lines.append(
+        "  %j = add i64 %i, 1\n  %more = icmp slt i64 %j, %count\n  br i1 %more, label %loop, label %end\nend:"
+    )
+    for k in range(count):
+        at = f"  %p{k} = getelementptr {vector}, ptr %x, i64 {k}"
+        lines.append(f"{at}\n  store {vector} %t{k}, ptr %p{k}, align 4")
+    return "\n".join([*lines, "  ret void\n}"]), 2 * lanes * (1 + paired) * count

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from dataclasses import replace
 
+import emulated_units
 import numpy as np
 import pytest
 from native_runs import Runs, by_calls, given_to, traced
 
 import genesis
 from genesis import jit
-from genesis.jit.lowering import cache, pairs
+from genesis.jit.lowering import cache, products
 from genesis.jit.lowering.cache import lowered
 from genesis.jit.lowering.code import module
 from genesis.jit.lowering.products import BF16
-from genesis.jit.lowering.tiles import Plan, Product
-from genesis.kernels.llvm import loops, native, objects, rates
+from genesis.jit.lowering.tiles import Plan, Product, code
+from genesis.kernels.llvm import loops, native, objects, rates, units
 
-HAS = native.host() is not None and native.host().has("avx512bf16") and loops.width() == 64
-processor = pytest.mark.skipif(not HAS, reason="the processor does not multiply pairs of bfloat16 numbers")
+processor = pytest.mark.skipif(loops.width() != 64, reason="there are no vectors of 16 numbers")
 
 
-@pytest.fixture
-def in_pairs(monkeypatch):
-    monkeypatch.setattr(pairs, "available", lambda lanes: True)
+@pytest.fixture(params=["dpbf16ps", "tdpbf16ps"])
+def in_pairs(request, monkeypatch):
+    """By units of the processor, or emulated ones."""
+    with emulated_units.unit(request.param, monkeypatch):
+        yield request.param
 
 
 def matrix(*shape, seed=0):
     """Numbers with every exponent from 2^-20 to 2^20: the order of sums matters."""
     rng = np.random.default_rng(seed)
     return genesis.tensor((rng.normal(size=shape) * 2.0 ** rng.integers(-20, 21, shape)).astype(np.float32)).bfloat16()
+
+
+def multiplied(phases):
+    """The kernels that multiply in pairs."""
+    kernels = [stage.kernel for phase in phases for stage in phase.stages]
+    return [kernel for kernel in kernels if f".{rates.unit_of_pairs(16)}" in kernel.code]
 
 
 def compare(function, *args, uses=True):
@@ -40,8 +50,7 @@ def compare(function, *args, uses=True):
     """
     graph = traced(function, *args)
     runs, given = Runs(graph.program), given_to(graph, args)
-    used = ["dpbf16ps" in stage.kernel.code for phase in runs.phases for stage in phase.stages]
-    assert any(used) == uses
+    assert bool(multiplied(runs.phases)) == uses
     wide = [x.double() for x in args]
     exact, terms = function(*wide).numpy(), function(*[x.abs() for x in wide]).numpy()
     k = max(args[0].shape)
@@ -128,22 +137,14 @@ def test_gradients_are_computed_in_pairs(in_pairs):
         return genesis.autograd.grad(y.float().square().sum(), [x, layer.weight])
 
     graph = traced(step, x)
-    phases = Runs(graph.program).phases
-    used = [
-        stage.kernel.code.count("define void @k")
-        for p in phases
-        for stage in p.stages
-        if "dpbf16ps" in stage.kernel.code
-    ]
-    assert len(used) == 3
+    assert len(multiplied(Runs(graph.program).phases)) == 3
     for ours, want in zip(genesis.compile(step)(x), step(x), strict=True):
         off = (ours - want).norm() / want.norm()
         assert off < 2.0**-8  # a rounding of each operand, and of each result
 
 
 @processor
-def test_bits_do_not_depend_on_threads(in_pairs, monkeypatch):
-    monkeypatch.setenv("GENESIS_CACHE_DIR", "")
+def test_bits_do_not_depend_on_threads(in_pairs):
     a, b = matrix(300, 256), matrix(256, 200, seed=1)
     _, step = lowered(jit.trace(lambda a, b: a @ b, a, b))
     before, seen = genesis.get_num_threads(), set()
@@ -172,49 +173,84 @@ def test_how_the_instruction_differs(in_pairs):
 
 def test_what_was_measured_is_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("GENESIS_CACHE_DIR", str(tmp_path / "kept"))
-    host = native.Host("0", "0", "x", "y", "+avx512f,+avx512bf16")
+    host = native.Host("0", "0", "x", "y", "+fma,+avx512f,+avx512bf16")
     monkeypatch.setattr(native, "host", lambda: host)
-    speeds = {"float32": 100.0, "bfloat16": 199.0}
+    speeds = {"fma": 100.0, "dpbf16ps": 199.0}
     monkeypatch.setattr(rates, "rate", speeds.__getitem__)
-    pay = rates.pairs_pay.__wrapped__
-    assert pay()
-    speeds["bfloat16"] = 50.0
-    assert pay()  # as it is on disk
+    chosen = functools.partial(rates.unit_of_pairs.__wrapped__, 16)
+    assert chosen() == "dpbf16ps"
+    speeds["dpbf16ps"] = 50.0
+    assert chosen() == "dpbf16ps"  # as it is on disk
     objects.clear()
-    assert not pay()
-    monkeypatch.setattr(native, "host", lambda: host._replace(features="+avx512f"))
-    assert not pay()
+    assert chosen() == ""
+    monkeypatch.setattr(native, "host", lambda: host._replace(features="+fma,+avx512f"))
+    assert chosen() == ""
+
+
+def test_the_fastest_unit_is_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("GENESIS_CACHE_DIR", str(tmp_path / "kept"))
+    host = native.Host("0", "0", "x", "y", "+fma,+avx512f,+avx512bf16,+amx-bf16")
+    monkeypatch.setattr(native, "host", lambda: host)
+    speeds = {"fma": 100.0, "dpbf16ps": 199.0, "tdpbf16ps": 999.0}
+    monkeypatch.setattr(rates, "rate", speeds.__getitem__)
+    chosen = functools.partial(rates.unit_of_pairs.__wrapped__, 16)
+    for permitted, name in ((True, "tdpbf16ps"), (False, "dpbf16ps"), (True, "tdpbf16ps")):
+        amx = units.UNITS["tdpbf16ps"]._replace(permitted=lambda permitted=permitted: permitted)
+        monkeypatch.setitem(units.UNITS, "tdpbf16ps", amx)
+        assert chosen() == name
+    assert rates.unit_of_pairs.__wrapped__(8) == ""
 
 
 def test_a_kept_step_belongs_to_a_way(monkeypatch):
     a, b = matrix(16, 16), matrix(16, 16)
     program = jit.trace(lambda a, b: a @ b, a, b).program
     ways = set()
-    for pays in (False, True):
-        monkeypatch.setattr(pairs, "available", lambda lanes, pays=pays: pays)
+    for unit in ("", "dpbf16ps", "tdpbf16ps"):
+        monkeypatch.setattr(rates, "unit_of_pairs", lambda lanes, unit=unit: unit)
         ways.add(cache.multiplied(program))
-    assert ways == {"in pairs", "in float32"}
+    assert ways == {"fma", "dpbf16ps", "tdpbf16ps"}
     assert cache.multiplied(jit.trace(lambda a, b: a.float() @ b.float(), a.float(), b.float()).program) == ""
 
 
 PRODUCTS = {
-    "panels": Product(96, 96, 128, (0, 128, 1), (0, 48, 1), (0, 96, 1), None, (), False, True, True),
-    "copied": Product(96, 96, 128, (0, 1, 96), (0, 96, 1), (0, 96, 1), None, (), True, False, True),
+    "panels": Product(96, 96, 128, (0, 128, 1), (0, 48, 1), (0, 96, 1), None, (), False, True),
+    "copied": Product(96, 96, 128, (0, 1, 96), (0, 96, 1), (0, 96, 1), None, (), True, False),
 }
+
+
+def assembled(p, unit, lanes, architecture, cpu, features=""):
+    """The plan of a product in words, and the lines of its code for some processor."""
+    llvm, p = native.binding(), replace(p, unit=unit)
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    plan = Plan(p, lanes)
+    parsed = llvm.parse_assembly(module([code("k", p, plan, products.EMITTERS[unit](lanes, p))]))
+    target = llvm.Target.from_triple(f"{architecture}-unknown-linux-gnu")
+    return plan, target.create_target_machine(cpu=cpu, features=features, opt=2).emit_assembly(parsed).splitlines()
+
+
+@pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
+@pytest.mark.parametrize("which", PRODUCTS)
+def test_registers_of_amx_are_loaded_as_often_as_they_are_multiplied(which):
+    _, lines = assembled(PRODUCTS[which], "tdpbf16ps", 16, "x86_64", "sapphirerapids", "-prefer-256-bit")
+    at = [i for i, line in enumerate(lines) if "tdpbf16ps" in line]
+    begin = max([i for i in range(at[0]) if lines[i].startswith(".L")])
+    end = next(i for i in range(at[-1], len(lines)) if re.match(r"\tj", lines[i]))
+    inside = lines[begin:end]
+    assert len(at) == len([line for line in inside if "tdpbf16ps" in line]) == 4
+    assert len([line for line in inside if "tileloadd" in line]) == 4
+    assert not [line for line in inside if re.search(r"\(%r[sb]p|tilestore|ldtilecfg", line)]
+    assert len([line for line in lines if "ldtilecfg" in line]) == 1  # as all tiles have one size
+    assert len([line for line in lines if "tilerelease" in line]) == 1
 
 
 @pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
 @pytest.mark.parametrize("cpu", ["znver4", "sapphirerapids"])
 @pytest.mark.parametrize("which", PRODUCTS)
 def test_sums_stay_in_registers(which, cpu):
-    llvm, p = native.binding(), PRODUCTS[which]
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    parsed = llvm.parse_assembly(module([pairs.code("k", p, pairs.LANES)]))
-    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
-    lines = target.create_target_machine(cpu=cpu, features="-prefer-256-bit", opt=2).emit_assembly(parsed).splitlines()
+    plan, lines = assembled(PRODUCTS[which], "dpbf16ps", 16, "x86_64", cpu, "-prefer-256-bit")
     at = [i for i, line in enumerate(lines) if "vdpbf16ps" in line]
-    assert len(at) == Plan(p, pairs.LANES).rows * 3 and all("{1to16}" in lines[i] or "zmm" in lines[i] for i in at)
+    assert len(at) == plan.rows * 3 and all("{1to16}" in lines[i] or "zmm" in lines[i] for i in at)
     inside = lines[at[0] : at[-1]]
     assert not [line for line in inside if re.search(r"\(%rsp", line)]
     assert not [line for line in inside if re.search(r"^\.L", line)]  # it is one loop

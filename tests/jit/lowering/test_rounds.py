@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import emulated_units
 import numpy as np
 import pytest
 from by_elements import overlaps
@@ -12,9 +13,9 @@ from test_models import MODELS, ran, traced
 
 import genesis
 from genesis import jit, nn
-from genesis.jit.lowering import cache, pairs, rounds
+from genesis.jit.lowering import cache, rounds
 from genesis.jit.lowering.step import Step, _Replayed
-from genesis.kernels.llvm import loops, native
+from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
@@ -96,13 +97,16 @@ def test_a_step_in_rounds(ignored, small_caches, tmp_path, monkeypatch):
     assert again is not step and [a.tobytes() for a in ran(again.run, again, kept, given)] == expected
 
 
-@pytest.mark.parametrize("in_pairs", [False, True])
-def test_training_in_bfloat16(in_pairs, small_caches, monkeypatch):
+@pytest.mark.parametrize("unit", ["", "dpbf16ps", "tdpbf16ps"])
+def test_training_in_bfloat16(unit, small_caches, monkeypatch):
     """Steps under autocast are one native call; what they change differs from eager's by less than eager's from float32's."""
-    if in_pairs and not (native.host().has("avx512bf16") and loops.width() == 64):
-        pytest.skip("the processor does not multiply pairs of bfloat16 numbers")
-    monkeypatch.setattr(pairs, "available", lambda lanes: in_pairs)
+    if unit and loops.width() != 64:
+        pytest.skip("there are no vectors of 16 numbers")
+    with emulated_units.unit(unit, monkeypatch):
+        training_in_bfloat16(unit)
 
+
+def training_in_bfloat16(unit):
     def change(compiled, low=True):
         genesis.manual_seed(0)
         model = Text(0.0)
@@ -121,7 +125,9 @@ def test_training_in_bfloat16(in_pairs, small_caches, monkeypatch):
         if compiled:
             phases = Step(jit.optimized(jit.trace(step, x, y)).program).plan.phases
             assert ops_left_to_the_host(phases) == [] and {phase.times for phase in phases} == {1, 3}
-            assert any(["dpbf16ps" in s.kernel.code for phase in phases for s in phase.stages]) == in_pairs
+            codes = [stage.kernel.code for phase in phases for stage in phase.stages]
+            used = [name for name in ("dpbf16ps", "tdpbf16ps") if any([f".{name}" in code for code in codes])]
+            assert used == [unit] * bool(unit)
             step = genesis.compile(step, fullgraph=True)
         for _ in range(5):
             step(x, y)

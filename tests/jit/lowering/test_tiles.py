@@ -31,7 +31,7 @@ def test_sums_stay_in_registers(n, tile):
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     machine = target.create_target_machine(cpu="skylake-avx512", features="-prefer-256-bit", opt=2)
-    lines = machine.emit_assembly(llvm.parse_assembly(code("k", p, plan, Tiles(16)))).splitlines()
+    lines = machine.emit_assembly(llvm.parse_assembly(code("k", p, plan, Tiles(16, p)))).splitlines()
     at = [i for i, line in enumerate(lines) if re.search(r"vfmadd231ps.*%zmm", line)][: tile[0] * tile[1]]
     inside = lines[at[0] : at[-1]]
     assert not [line for line in inside if re.search(r"\(%rsp|^\.L", line)]
