@@ -6,6 +6,9 @@ are memory of the function that uses them; what the processor refuses (registers
 one of rows and bytes without the other) makes everything NaN.
 
 VDPBF16PS (the same, volume 2): the products of the second numbers of pairs are added before those of the first.
+
+BFDOT (Arm's Architecture Reference Manual, BFDotAdd without FEAT_EBF16): sums are rounded to odd, denormal numbers are
+zeros, of what is given and of what comes out.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from genesis.kernels.llvm.nests import Code
 SIDE = 16
 _INT, _LONG, _MASK = "<16 x i32>", "<16 x i64>", "<16 x i1>"
 _CALL = re.compile(r"call void @llvm\.x86\.(ldtilecfg|tilerelease|tileloadd64|tilestored64|tdpbf16ps)\((?=(\)?))")
-_DOTS = {16: "@llvm.x86.avx512bf16.dpbf16ps.512"}
-_DECLARED = re.compile(r"^declare .*@llvm\.(?:x86\.(?:ldtile|tile|tdp|avx512bf16)).*\n?", re.M)
+_DOTS = {4: "@llvm.aarch64.neon.bfdot.v4f32.v8bf16", 16: "@llvm.x86.avx512bf16.dpbf16ps.512"}
+_DECLARED = re.compile(r"^declare .*@llvm\.(?:x86\.(?:ldtile|tile|tdp|avx512bf16)|aarch64\.neon\.bfdot).*\n?", re.M)
 
 
 def emulated(text):
@@ -31,7 +34,7 @@ def emulated(text):
         functions = re.split(r"^(?=define )", text, flags=re.M)
         text = "".join([_with_registers(f) if _CALL.search(f) else f for f in functions])
         parts += [_configure(), _release(), _load(), _store(), _multiply()]
-    for (lanes, name), dot in zip(_DOTS.items(), (_dpbf16ps,), strict=True):
+    for (lanes, name), dot in zip(_DOTS.items(), (_bfdot, _dpbf16ps), strict=True):
         if name in text:
             text = text.replace(f"call <{lanes} x float> {name}(", f"call <{lanes} x float> @emulated.dot{lanes}(")
             parts.append(dot())
@@ -47,6 +50,8 @@ _HEADS = {
     "llvm.fma.v16f32": "declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)",
     "llvm.fabs.v16f32": "declare <16 x float> @llvm.fabs.v16f32(<16 x float>)",
     "llvm.copysign.v16f32": "declare <16 x float> @llvm.copysign.v16f32(<16 x float>, <16 x float>)",
+    "llvm.fabs.v4f32": "declare <4 x float> @llvm.fabs.v4f32(<4 x float>)",
+    "llvm.copysign.v4f32": "declare <4 x float> @llvm.copysign.v4f32(<4 x float>, <4 x float>)",
     "llvm.masked.load.v16f32.p0": f"declare <16 x float> @llvm.masked.load.v16f32.p0(ptr, i32, {_MASK}, <16 x float>)",
     "llvm.masked.store.v16f32.p0": f"declare void @llvm.masked.store.v16f32.p0(<16 x float>, ptr, i32, {_MASK})",
 }
@@ -261,3 +266,35 @@ def _dpbf16ps():
     for first in (False, True):
         total = code.flushed(code.call("fma", code.of_pairs(x, first), code.of_pairs(y, first), code.flushed(total)))
     return code.definition_of_dot(total)
+
+
+class _Bfdot(_Emulated):
+    def sum_to_odd(self, x, y):
+        """The sum; where it is between two float32 numbers, that of both whose last bit is set."""
+        x, y = self.wide(x), self.wide(y)
+        total = self.wide_two("fadd", x, y)
+        part = self.wide_two("fsub", total, x)
+        left = self.wide_two("fsub", x, self.wide_two("fsub", total, part))
+        off = self.wide_two("fadd", left, self.wide_two("fsub", y, part))  # what a sum of float64 numbers lacks
+        bits = self.put(f"bitcast {self.doubles} {total} to <4 x i64>")
+        inexact = self.put(f"fcmp one {self.doubles} {off}, zeroinitializer")
+        signs = self.put(f"xor <4 x i64> {bits}, {self.put(f'bitcast {self.doubles} {off} to <4 x i64>')}")
+        beyond = self.put(f"and <4 x i1> {inexact}, {self.put(f'icmp slt <4 x i64> {signs}, zeroinitializer')}")
+        bits = self.put(f"sub <4 x i64> {bits}, {self.put(f'zext <4 x i1> {beyond} to <4 x i64>')}")
+        bits = self.put(f"or <4 x i64> {bits}, {self.put(f'zext <4 x i1> {inexact} to <4 x i64>')}")
+        low = self.put(f"and <4 x i64> {bits}, {self._longs((1 << 29) - 1)}")
+        some = self.put(f"icmp ne <4 x i64> {low}, zeroinitializer")
+        high = self.put(f"and <4 x i64> {bits}, {self._longs(-1 << 29)}")
+        last = self.put(f"select <4 x i1> {some}, <4 x i64> {self._longs(1 << 29)}, <4 x i64> zeroinitializer")
+        odd = self.put(f"or <4 x i64> {high}, {last}")
+        return self.flushed(self.narrow(self.put(f"bitcast <4 x i64> {odd} to {self.doubles}")))
+
+    def _longs(self, x):
+        return f"<{', '.join([f'i64 {x}'] * 4)}>"
+
+
+def _bfdot():
+    code = _Bfdot(4)
+    x, y = code.pairs_of("%x", "%y")
+    products = [code.flushed(code.mul(*(code.of_pairs(v, first) for v in (x, y)))) for first in (True, False)]
+    return code.definition_of_dot(code.sum_to_odd(code.flushed("%total"), code.sum_to_odd(*products)))

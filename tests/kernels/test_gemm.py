@@ -257,6 +257,8 @@ TARGETS = {
     "pairs": ("dpbf16ps", X86, "znver4", "-prefer-256-bit", 16, r"vdpbf16ps.*%zmm", r"\(%rsp"),
     "avx2": ("fma", X86, "haswell", "", 8, r"vfmadd231ps.*%ymm", r"\(%rsp"),
     "neon": ("fma", ARM, "neoverse-n1", "", 4, r"fmla", r"\[sp"),
+    "neon of pairs": ("bfdot", ARM, "neoverse-v1", "", 4, r"bfdot", r"\[sp"),
+    "neon of pairs, Apple": ("bfdot", ARM, "apple-m2", "", 4, r"bfdot", r"\[sp"),
 }  # fmt: skip
 
 

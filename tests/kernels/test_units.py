@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import emulated_units
 import numpy as np
@@ -15,9 +17,10 @@ import pytest
 from genesis.base.dtypes import as_np
 from genesis.jit.lowering import products
 from genesis.jit.lowering.code import module
-from genesis.jit.lowering.tiles import Product
+from genesis.jit.lowering.tiles import FEWER, Product
 from genesis.kernels.cpu import gemm
 from genesis.kernels.llvm import amx, loops, native, rates, units
+from genesis.kernels.llvm import gemm as code
 from genesis.kernels.llvm.nests import Code
 from genesis.kernels.native import runtime
 
@@ -101,6 +104,69 @@ def test_what_the_processor_refuses_is_no_number(registers, sizes):
     assert (out[: min(sizes[0], 16), : min(sizes[1], 16)] != 33).all()
 
 
+def test_what_is_summed_to_odd(registers):
+    """Of BFDOT: a sum between two float32 numbers is that of them whose last bit is set."""
+    text = "declare <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float>, <8 x bfloat>, <8 x bfloat>)\n"
+    text += """define void @dot(ptr %c, ptr %a, ptr %b) {
+  %x = load <8 x bfloat>, ptr %a
+  %y = load <8 x bfloat>, ptr %b
+  %t = load <4 x float>, ptr %c
+  %d = call <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float> %t, <8 x bfloat> %x, <8 x bfloat> %y)
+  store <4 x float> %d, ptr %c
+  ret void
+}"""
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(native.address("dot", text))
+    memory = np.zeros(32, np.float32)  # the code reads whole vectors
+    at = -memory.ctypes.data % 64 // 4
+    c, a, b = memory[at : at + 4], memory[at + 4 : at + 8].view(BF16), memory[at + 8 : at + 12].view(BF16)
+    c[:], a[:], b[:] = (1, 1, -3, 0), (2.0**-24, 0, 1.5, 2.0**-60, 2.0**-40, 0, 2.0**-126, 2.0**-130), 1
+    run(c.ctypes.data, a.ctypes.data, b.ctypes.data)
+    # just above 1: odd. 1.5 + 2^-60: odd, above; 1 more makes two units of it less than one. Just below 3: odd
+    step = np.float32(2.0**-23)
+    assert c.tolist() == [1 + step, 2.5 + 2 * step, np.nextafter(np.float32(-3), np.float32(0)), 2.0**-126]
+
+
+# ---- NEON's, in products of any size
+
+
+SIZES = [(16, 16, 16), (17, 19, 130), (40, 64, 96), (33, 49, 258), (100, 70, 34), (24, 30, 1046)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_by_bfdot(registers, size):
+    (m, n, k), width = size, 4 * units.UNITS["bfdot"].tiles[4][1]
+    a, b = halves(m, k), halves(n, k, seed=1)
+    bias = np.random.default_rng(2).standard_normal(n).astype(np.float32)
+    runtime.begin()
+    functions = dict(
+        zip(code.SIGNATURES, native.addresses_in(code.module(4, "bfdot"), list(code.SIGNATURES)), strict=True)
+    )
+    packed, given = np.empty(-(-n // width) * width * k // 2, np.float32), runtime.current.ctypes.data
+    for name, more in (("product", []), ("product_and_bias", [bias])):
+        ufunc = loops.made(name, functions[name], "float", 3 + len(more), 1, code.SIGNATURES[name], given)
+        out = np.empty((m, n), np.float32)
+        ufunc(a.view(np.float32), b.view(np.float32).T, *more, packed, out)
+        near(out, a, b.T, more[0] if more else 0.0, 2.0**-23)
+
+
+@pytest.mark.parametrize("k", [16, 2 * FEWER + 2, 700])
+@pytest.mark.parametrize("columns", [(False, False), (True, False), (False, True)], ids=str)
+def test_kernels_of_steps_by_bfdot(registers, k, columns):
+    m, n = 50, 39
+    a, b = halves(m, k), halves(k, n, seed=1)
+    first = (0, 1, m) if columns[0] else (0, k, 1)
+    second = (0, 1, k) if columns[1] else (0, n, 1)
+    before = np.random.default_rng(2).standard_normal((m, n)).astype(np.float32)
+    p = Product(m, n, k, first, second, (0, n, 1), None, (), True)
+    made = products.kernel(f"by_bfdot_{k}_{columns[0]:d}{columns[1]:d}", p, 4, "bfdot")
+    held = [np.asfortranarray(x) if c else x for x, c in zip((a, b), columns, strict=True)]
+    out = np.full((m, n), np.nan, np.float32)
+    addresses = np.array([x.ctypes.data for x in (*held, out, before)], np.int64)
+    function = native.address(made.name, module([made.code]))
+    runtime.run(runtime.Table([(function, addresses.ctypes.data, made.chunks)]))
+    near(out, a, b, before, 2.0**-23)
+
+
 # ---- AMX's: memory, threads, and who may use it
 
 
@@ -167,6 +233,31 @@ def test_the_system_is_asked_once(monkeypatch):
     assert not amx.permitted.__wrapped__() and len(asked) == 2
 
 
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+def test_what_the_system_says_of_arm_processors(system, monkeypatch):
+    """Linux in a word of bits, macOS by name; others are not asked."""
+    asked, answers = [], {"getauxval": (1 << 14, 1 << 13), "hw.optional.arm.FEAT_BF16": (1, 0)}
+
+    class Libc:
+        def __init__(self, which):
+            self.which, self.getauxval = which, functools.partial(self.says, "getauxval")
+
+        def says(self, name, *given):
+            asked.append((name, *given))
+            return answers[name][self.which]
+
+        def sysctlbyname(self, name, answer, *sizes):
+            answer._obj.value = self.says(name.decode())
+            return 0
+
+    monkeypatch.setattr(sys, "platform", system)
+    for machine, which, expected in (("x86_64", 0, False), ("aarch64", 0, True), ("arm64", 1, False)):
+        monkeypatch.setattr(native.os, "uname", lambda machine=machine: SimpleNamespace(machine=machine))
+        monkeypatch.setattr(native.ctypes, "CDLL", lambda name, which=which: Libc(which))
+        assert native._multiplies_bfloat16() is expected
+    assert asked == [("getauxval", 26) if system == "linux" else ("hw.optional.arm.FEAT_BF16",)] * 2
+
+
 def test_units_are_those_of_the_processor(monkeypatch):
     """And of the system, that is asked only where there are registers."""
     host = native.host()
@@ -177,6 +268,7 @@ def test_units_are_those_of_the_processor(monkeypatch):
         ("+fma,+avx512f", 16, [], 0),
         ("+fma,+avx512f,+avx512bf16", 16, ["dpbf16ps"], 0),
         ("+fma,+avx512f,+avx512bf16,+amx-bf16", 16, ["dpbf16ps"], 1),
+        ("+fma,+bf16", 4, ["bfdot"], 1),
         ("+fma,+avx2,+avx512bf16", 8, [], 1),
     ):
         monkeypatch.setattr(native, "host", lambda features=features: host._replace(features=features))
@@ -201,7 +293,7 @@ def test_what_is_measured_is_assembled():
     llvm.initialize_all_asmprinters()
     for unit, lanes, triple, cpu, name in (
         ("dpbf16ps", 16, "x86_64", "znver4", "vdpbf16ps"), ("tdpbf16ps", 16, "x86_64", "sapphirerapids", "tdpbf16ps"),
-        ("fma", 16, "x86_64", "znver4", "vfmadd"),
+        ("bfdot", 4, "aarch64", "neoverse-v1", "bfdot"), ("fma", 16, "x86_64", "znver4", "vfmadd"),
         ("fma", 8, "x86_64", "haswell", "vfmadd"), ("fma", 4, "aarch64", "neoverse-n1", "fmla"),
     ):  # fmt: skip
         text, operations = rates.code(unit, lanes)

@@ -29,7 +29,7 @@ from genesis.kernels.llvm.units import FLOAT32
 OPS = ("linear", "matmul", "matmul_tn", "matmul_tn.add")
 F32, BF16 = np.dtype(np.float32), as_np("bfloat16")
 EMITTERS: dict[str, type[Tiles]] = {
-    FLOAT32: Tiles, "dpbf16ps": pairs.Pairs, "tdpbf16ps": amx.Registers,
+    FLOAT32: Tiles, "dpbf16ps": pairs.Pairs, "bfdot": pairs.Pairs, "tdpbf16ps": amx.Registers,
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import ctypes
 import functools
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -197,7 +198,24 @@ def llvmlite_version() -> str:
 def _features(llvm: Any) -> str:
     """What the processor can do; the longest vectors are used as they are, where LLVM would divide them."""
     features = llvm.get_host_cpu_features()
-    return str(features.flatten()) + (",-prefer-256-bit" if features.get("avx512f") else "")
+    more = ["-prefer-256-bit"] if features.get("avx512f") else []
+    if not features.get("bf16") and _multiplies_bfloat16():
+        more.append("+bf16")
+    return ",".join([*([str(features.flatten())] if features else []), *more])
+
+
+def _multiplies_bfloat16() -> bool:
+    """Whether the system says of an ARM processor that it has instructions for bfloat16 numbers, which LLVM does not ask it."""
+    if os.uname().machine not in ("aarch64", "arm64"):
+        return False
+    libc = ctypes.CDLL(None)
+    if sys.platform == "darwin":
+        answer, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+        given = b"hw.optional.arm.FEAT_BF16", ctypes.byref(answer), ctypes.byref(size), None, ctypes.c_size_t(0)
+        return bool(libc.sysctlbyname(*given) == 0 and answer.value)
+    libc.getauxval.restype, libc.getauxval.argtypes = ctypes.c_ulong, [ctypes.c_ulong]
+    capabilities, bfloat16 = 26, 1 << 14  # AT_HWCAP2, HWCAP2_BF16
+    return bool(libc.getauxval(capabilities) & bfloat16)
 
 
 def _machine(llvm: Any) -> Any:

@@ -1,12 +1,13 @@
-"""Pairs of bfloat16 numbers, each in the place of a float32 number: an instruction of AVX-512 adds the products of two
-pairs to a float32 number.
+"""Pairs of bfloat16 numbers, each in the place of a float32 number: instructions of AVX-512 and of NEON add the products of
+two pairs to a float32 number.
 """
 
 from __future__ import annotations
 
 from genesis.kernels.llvm.nests import Code, declarations
 
-SUMS = {16: "@llvm.x86.avx512bf16.dpbf16ps.512"}  # with fewer lanes AVX-512 has it, too, which brings nothing
+SUMS = {16: "@llvm.x86.avx512bf16.dpbf16ps.512", 4: "@llvm.aarch64.neon.bfdot.v4f32.v8bf16"}  # with fewer than 16
+# lanes AVX-512 has it, too, which brings nothing
 
 
 def added(code: Code, x: str, y: str, total: str) -> str:

@@ -40,6 +40,7 @@ FLOAT32 = "fma"
 UNITS = {
     FLOAT32: Unit("", {16: (6, 4), 8: (4, 3), 4: (8, 3)}, products.multiply, declarations),
     "dpbf16ps": Unit("avx512bf16", {16: (6, 4)}, _of_pairs, pairs.declared),
+    "bfdot": Unit("bf16", {4: (8, 3)}, _of_pairs, pairs.declared),
     "tdpbf16ps": Unit("amx-bf16", {16: (32, 2)}, amx.multiply, amx.declared, amx.permitted),
 }
 

@@ -230,6 +230,16 @@ def assembled(p, unit, lanes, architecture, cpu, features=""):
 
 
 @pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
+@pytest.mark.parametrize("cpu", ["neoverse-v1", "apple-m2"])
+@pytest.mark.parametrize("which", PRODUCTS)
+def test_sums_stay_in_registers_of_neon(which, cpu):
+    plan, lines = assembled(PRODUCTS[which], "bfdot", 4, "aarch64", cpu)
+    at = [i for i, line in enumerate(lines) if "bfdot" in line]
+    assert len(at) == plan.rows * plan.vectors == 24
+    assert not [line for line in lines[at[0] : at[-1]] if re.search(r"\[sp|^\.L", line)]
+
+
+@pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
 @pytest.mark.parametrize("which", PRODUCTS)
 def test_registers_of_amx_are_loaded_as_often_as_they_are_multiplied(which):
     _, lines = assembled(PRODUCTS[which], "tdpbf16ps", 16, "x86_64", "sapphirerapids", "-prefer-256-bit")

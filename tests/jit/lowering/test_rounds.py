@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import emulated_units
@@ -106,6 +108,25 @@ def test_training_in_bfloat16(unit, small_caches, monkeypatch):
         training_in_bfloat16(unit)
 
 
+NEON = """
+import pytest, emulated_units, test_rounds
+from genesis.kernels.llvm import loops
+patch = pytest.MonkeyPatch()
+patch.setattr(loops, "width", lambda: 16)
+patch.setattr(test_rounds.rounds, "LEAST", 0)
+patch.setattr(test_rounds.rounds, "MOST", 1 << 16)
+with emulated_units.unit("bfdot", patch, always=True):
+    test_rounds.training_in_bfloat16("bfdot")
+"""
+
+
+def test_training_in_bfloat16_with_the_vectors_of_neon():
+    """In a process of its own, as all code is for vectors of 16 bytes there."""
+    folders = [os.path.dirname(__file__), os.path.dirname(emulated_units.__file__), *sys.path]
+    given = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
+    subprocess.run([sys.executable, "-c", NEON], env=given, check=True, timeout=300)
+
+
 def training_in_bfloat16(unit):
     def change(compiled, low=True):
         genesis.manual_seed(0)
@@ -126,7 +147,7 @@ def training_in_bfloat16(unit):
             phases = Step(jit.optimized(jit.trace(step, x, y)).program).plan.phases
             assert ops_left_to_the_host(phases) == [] and {phase.times for phase in phases} == {1, 3}
             codes = [stage.kernel.code for phase in phases for stage in phase.stages]
-            used = [name for name in ("dpbf16ps", "tdpbf16ps") if any([f".{name}" in code for code in codes])]
+            used = [name for name in ("dpbf16ps", "tdpbf16ps", "bfdot") if any([f".{name}" in code for code in codes])]
             assert used == [unit] * bool(unit)
             step = genesis.compile(step, fullgraph=True)
         for _ in range(5):
