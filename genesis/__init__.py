@@ -14,7 +14,7 @@
 `genesis.sparse`     sparse matrices           `genesis.testing` checks of ops and gradients
 `genesis.nested`     tensors of many lengths   `genesis.overrides` classes with __torch_function__
 `genesis.distributed` several processes       `genesis.pytorch`   programs for PyTorch
-`genesis.cuda`       NVIDIA's GPUs
+`genesis.cuda`       NVIDIA's GPUs           `genesis.fx`      programs as graphs
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ _LAZY = {
     "distributions": "genesis.distributions",
     "fft": "genesis.fft",
     "func": "genesis.func",
+    "fx": "genesis.fx",
     "interop": "genesis.interop",
     "io": "genesis.io",
     "jit": "genesis.jit",

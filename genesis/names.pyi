@@ -15,6 +15,7 @@ from genesis import distributed as distributed
 from genesis import distributions as distributions
 from genesis import fft as fft
 from genesis import func as func
+from genesis import fx as fx
 from genesis import interop as interop
 from genesis import io as io
 from genesis import jit as jit

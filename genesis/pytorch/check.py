@@ -200,9 +200,9 @@ def check(paths: Iterable[str]) -> list[Use]:
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     script = pathlib.Path(folder, "script.py")
-    ...     _ = script.write_text("import torch\\ntorch.relu(torch.fx.symbolic_trace)\\n")
+    ...     _ = script.write_text("import torch\\ntorch.relu(torch.export.export)\\n")
     ...     [(use.name, use.state) for use in check([str(script)])]
-    [('torch.fx.symbolic_trace', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
+    [('torch.export.export', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
     """
     seen: dict[str, _Name] = {}
     methods: dict[str, _Name] = {}

@@ -60,6 +60,17 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributions.transforms": ("genesis.distributions.transforms",),
     "torch.fft": ("genesis.fft",),
     "torch.func": ("genesis.func",),
+    "torch.fx": ("genesis.fx",),
+    "torch.fx._symbolic_trace": ("genesis.fx.tracer", "genesis.fx.patching", "genesis.fx.concrete"),
+    "torch.fx.experimental": (),
+    "torch.fx.experimental.optimization": ("genesis.fx.experimental.optimization",),
+    "torch.fx.graph": ("genesis.fx.graph", "genesis.fx.codegen"),
+    **{
+        f"torch.fx.{name}": (f"genesis.fx.{name}",)
+        for name in ("graph_module", "immutable_collections", "interpreter", "node", "operator_schemas", "proxy", "subgraph_rewriter")
+    },
+    "torch.fx.passes": (),
+    "torch.fx.passes.shape_prop": ("genesis.fx.passes.shape_prop",),
     "torch.library": ("genesis.library",),
     "torch.linalg": ("genesis.linalg",),
     "torch.masked": ("genesis.masked",),

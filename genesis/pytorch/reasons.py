@@ -11,7 +11,6 @@ _SPARSE = "semi-structured matrices are for GPUs; sparse tensors in coordinates,
 _SCRIPT = "TorchScript is left out"
 _GPU = "there is no GPU code for such devices"
 _BITS = "numbers of fewer than 8 bits are no dtype here"
-_GRAPHS = "graphs of modules are left out; genesis.jit.trace records a function"
 
 # families, by the beginning of the dotted name: the longest that fits counts
 FAMILIES = {
@@ -33,7 +32,7 @@ FAMILIES = {
     "torch.distributed.fsdp": "parameters are divided by rows, in memory of their own: options of flat parameters are left out",
     "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
-    "torch.fx": _GRAPHS,
+    "torch.fx": "of its passes shapes, fusion and patterns are there",
     "torch.classes": _SCRIPT,
     "torch.contrib": "it is not built",
     "torch.hub": "nothing is downloaded",
@@ -139,7 +138,7 @@ NAMES = {
 # what makes no sense on one CPU: families, by the beginning of the dotted name, and reasons
 SENSELESS_FAMILIES = (
     "torch.accelerator", "torch.ao", "torch.backends.cuda", "torch.backends.cudnn", "torch.backends.mkldnn",
-    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.distributed", "torch.export", "torch.fx", "torch.jit",
+    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.distributed", "torch.export", "torch.jit",
     "torch.mps", "torch.nn.intrinsic", "torch.nn.parallel", "torch.nn.qat", "torch.nn.quantized", "torch.package",
     "torch.quantization", "torch.utils.cpp_extension",
 )  # fmt: skip

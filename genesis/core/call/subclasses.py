@@ -188,12 +188,13 @@ def handled(func: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, 
 
 def _dispatch(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call with an argument of one of `KINDS`, or while a mode is open."""
+    original = ROUTED.get(function, function)  # another thread may have restored it since the call began
     relevant = _flat([*args, *kwargs.values()])
     modes = _open_modes.get()
     if modes and not _off.get() and current() is None:
         return _asked_mode(modes, _names.get(function, function), relevant, args, kwargs)
     if _off.get() or current() is not None or not any([asked(x) for x in relevant]):
-        return ROUTED[function](*args, **kwargs)
+        return original(*args, **kwargs)
     return handled(_names.get(function, function), relevant, args, kwargs)
 
 
@@ -238,7 +239,10 @@ def make({free}):
             ):
                 return _dispatch(_function, _args, _kwargs)
         for _x in _kwargs.values():
-            if _x.__class__ in _kinds:
+            _kind = _x.__class__
+            if _kind in _kinds or (
+                (_kind is list or _kind is tuple) and not _kinds.isdisjoint([_y.__class__ for _y in _x])
+            ):
                 return _dispatch(_function, _args, _kwargs)
         return _original(*_args, **_kwargs)
     return call
@@ -346,13 +350,23 @@ def _of_tensors(function: FunctionType) -> bool:
     )
 
 
-def add_kind(cls: type) -> None:
-    """Ask the objects of a class from now on."""
+def add_kind(cls: type, everywhere: bool = False) -> None:
+    """Ask the objects of a class from now on; ``everywhere`` those of symbols, which functions without tensors ask, too."""
     with _changing:
         if not ROUTED:
             for function in list(_public()):
                 _route(function)
+        for function in _others() if everywhere else ():
+            _route(function)
         KINDS.add(cls)
+
+
+def remove_kinds(kinds: Iterable[type]) -> None:
+    """Undo `add_kind`."""
+    with _changing:
+        KINDS.difference_update(kinds)
+        if not MODES and not KINDS:
+            _restore()
 
 
 def open_mode(mode: Any) -> None:
@@ -381,6 +395,13 @@ def _makers() -> list[FunctionType]:
     public = vars(sys.modules["genesis"])
     listed = [public.get(name) for room in rooms for name in getattr(room, "__all__", ())]
     return [v for v in listed if isinstance(v, FunctionType)]
+
+
+def _others() -> list[FunctionType]:
+    """Public functions that have sizes, numbers or any tensors among their arguments, but for questions about classes."""
+    rooms = [vars(sys.modules[name]) for name in _MODULES if name in sys.modules]
+    public = [v for room in rooms for k, v in room.items() if not k.startswith(("_", "is_", "set_", "get_"))]
+    return [v for v in public if isinstance(v, FunctionType)]
 
 
 def take_away() -> None:

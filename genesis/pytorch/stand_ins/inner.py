@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import genesis
-from genesis.core.call.subclasses import no_torch_function
+from genesis.core.call.subclasses import asked, handled, no_torch_function
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.reasons import why_absent
 from genesis.pytorch.stand_ins.common import NoEffect, Values, absent, answer, nothing, values
@@ -35,9 +35,12 @@ def _check_is_size(i: int, message: Any = None, *, max: int | None = None) -> No
     _checks(RuntimeError)(i >= 0 and (max is None or i <= max), message)
 
 
-def _assert(condition: Any, message: str) -> None:
+def _assert(condition: Any, message: str) -> Any:
     """``assert`` in code that is compiled, too."""
+    if asked(condition):
+        return handled(_assert, [condition], (condition, message), {})
     assert condition, message
+    return None
 
 
 @values("torch")

@@ -361,6 +361,7 @@ values("torch._jit_internal", "torch.jit")(lambda: {"Final": typing.Final})
 values("torch._dynamo")(
     lambda: {**{name: getattr(genesis.compiler, name) for name in ("disable", "is_compiling", "reset")},
              "optimize": lambda *args, **options: genesis.compile, "graph_break": nothing,
+             "OptimizedModule": importlib.import_module("genesis.nn.compiled").OptimizedModule,
              **dict.fromkeys(("mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic"), nothing),
              **dict.fromkeys(("allow_in_graph", "assume_constant_result", "disallow_in_graph"), as_it_is)}
 )  # fmt: skip

@@ -38,15 +38,6 @@ def _torch() -> Values:
             "sym_constrain_range_for_size": nothing}  # fmt: skip
 
 
-_FX = ("torch.fx", "torch.fx.graph", "torch.fx.graph_module", "torch.fx.node", "torch.fx.proxy")
-
-
-@values(*_FX)
-def _fx() -> Values:
-    return {**_never("Graph", "GraphModule", "Node", "Proxy", "Tracer", "Interpreter", "Transformer"),
-            "wrap": as_it_is, "has_side_effect": as_it_is, "Target": Any, "Argument": Any}  # fmt: skip
-
-
 values("torch.fx.experimental.proxy_tensor")(lambda: {"get_proxy_mode": answer(None)})
 
 

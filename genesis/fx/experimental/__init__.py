@@ -1,0 +1,1 @@
+"""What is built on graphs for inference."""

@@ -1,0 +1,1 @@
+"""What goes through graphs: shapes, parts of programs."""
