@@ -100,10 +100,10 @@ def doing() -> str:
     last = list(world.calls.last) if world is not None else []
     step = f"step {Progress.step}, " if Progress.step else ""
     if not last:
-        return step + program_line()
+        return step + program_line(__file__)
     call = f"{last[-1].what}{last[-1].where} (call {last[-1].number})"
     return step + (
-        call if world.calls.waits else ", ".join([each for each in (program_line(), f"after {call}") if each])
+        call if world.calls.waits else ", ".join([each for each in (program_line(__file__), f"after {call}") if each])
     )
 
 

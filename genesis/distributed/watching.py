@@ -9,17 +9,19 @@ can interrupt, is ended at the timeout of the group.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from genesis.core.graph.site import site_of, user_site
+from genesis.core.graph.site import LIBRARY, site_of, user_site
 
 if TYPE_CHECKING:
     from genesis.distributed.calls import Calls
 
 _LOOK = 0.5  # seconds
+_PYTHON = os.path.dirname(threading.__file__) + os.sep
 
 
 class Progress:
@@ -28,15 +30,23 @@ class Progress:
     step = 0
 
 
-def program_line() -> str:
-    """The line of the program that the main thread runs, ``train.py:41``; empty where there is none.
+def program_line(starter: str = "") -> str:
+    """The line of the program that the main thread runs, ``train.py:41``, though it waits in Python's library; empty where
+    there is none, or only the file that started it.
 
     >>> program_line() == "" or ":" in program_line()
     True
     """
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None and _is_no_program(frame.f_code.co_filename, starter):
+        frame = frame.f_back
     site = site_of(*user_site(frame))
     return "" if site is None else site.short
+
+
+def _is_no_program(file: str, starter: str) -> bool:
+    of_python = file.startswith("<frozen ") or (file.startswith(_PYTHON) and "site-packages" not in file)
+    return of_python or file == starter or LIBRARY[file]
 
 
 class Watcher:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 
 import numpy as np
@@ -22,7 +24,7 @@ from genesis.base.errors import (
     UnsupportedError,
 )
 from genesis.core.call.op import REGISTRY
-from genesis.distributed import environment, installed, wire
+from genesis.distributed import environment, installed, watching, wire
 from genesis.testing.opcheck import opcheck
 
 
@@ -245,3 +247,12 @@ def test_extremes_by_integers_keep_every_float(dtype, op):
     best = np.minimum if op == "min" else np.maximum
     pairs = how.back(best(how.there(x.reshape(-1)), how.there(y.reshape(-1))), 2)
     np.testing.assert_array_equal(pairs, best(x, y).reshape(-1))
+
+
+def test_the_line_of_a_program_that_waits_is_its_own():
+    """In a report a rank was in a line of Python's `threading`."""
+    said = []
+    beside = threading.Timer(0.1, lambda: said.append(watching.program_line()))
+    beside.start()
+    beside.join()
+    assert re.fullmatch(r"test_alone.py:\d+", said[0])
