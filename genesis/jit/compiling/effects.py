@@ -250,6 +250,7 @@ class Watch(Reads):
                 self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, at)
         for from_globals, chain in reads_of(code):
             self._read(frame, from_globals, chain)
+        self._read_unnamed(frame, code)
         if self.numbers and any([not c or isinstance(self._value(frame, c), str) for c in remainders_of(code)]):
             raise Leaked(self._sources_of(frame))  # text is made of floats past their methods
         if self.known is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
@@ -73,6 +74,8 @@ def _holding(containers: list[tuple[Any, str]]) -> Unchanged:
 def _contents(container: Any) -> tuple[Any, ...] | bytes:
     if isinstance(container, np.ndarray):
         return repr((container.dtype, container.shape)).encode() + container.tobytes()
+    if isinstance(container, bytearray | array):
+        return bytes(container)
     return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import os
 import sys
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import is_dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -18,13 +20,13 @@ from genesis.arrays.memory import DeviceArray
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.stops import Conflict, Moving
-from genesis.jit.compiling.stores import _LOADS, Chain, names_of, reads_of, steps_of
+from genesis.jit.compiling.stores import _LOADS, Chain, hands_of, names_of, reads_of, steps_of
+from genesis.jit.compiling.unnamed import asked_by, backing, read_unnamed, ways_of
 from genesis.jit.compiling.young import stores_in
 
-_COPYING = frozenset(["replace", "asdict", "astuple"])  # of dataclasses, which read all fields
 _CACHING: Any = type(functools.lru_cache(len))
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
-_CONTAINERS = (list, dict, set, deque, tuple, np.ndarray)
+_CONTAINERS = (list, dict, set, deque, tuple, bytearray, array, np.ndarray)
 
 
 class Reads:
@@ -104,6 +106,8 @@ class Reads:
         """What is read from the outside must be the same at the next call."""
         names = frame.f_globals if from_globals else frame.f_locals
         if chain[0] not in names:
+            if chain[0] == "globals":
+                self._read_globals(frame, names)
             return
         value, text = names[chain[0]], chain[0]
         outside = from_globals or chain[0] in frame.f_code.co_freevars  # else it may be another one at each call
@@ -122,7 +126,7 @@ class Reads:
             if name == "__dict__":
                 self._meet_any(value, text)
                 return
-            if outside and isinstance(name, str):  # a method of a container
+            if (outside or value is os.environ) and isinstance(name, str):  # a method of a container
                 self._meet_whole(value, text)
             stores, whole = list(stores_in(value, name)), text
             text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
@@ -143,11 +147,34 @@ class Reads:
             value = stores[-1][2]
         if outside:
             self._meet_whole(value, text)
-            if is_dataclass(value) and not isinstance(value, type) and _COPYING.intersection(frame.f_code.co_names):
+
+    def _read_globals(self, frame: FrameType, scope: dict[str, Any]) -> None:
+        """``globals()["name"]``: what the text of a function may name."""
+        for name in [x for x in frame.f_code.co_consts if isinstance(x, str) and x in scope]:
+            self._check(frame, scope, name, scope[name], name)
+            self._noted(scope, scope, name, scope[name], f"the global {name}")
+            self._meet_whole(scope[name], name)
+
+    def _read_unnamed(self, frame: FrameType, code: CodeType) -> None:
+        """What code reads of the objects that it has in hand, without their names standing in it."""
+        if self.known is None:
+            return
+        ways, hands = ways_of(code), {chain: self._value(frame, chain) for chain in hands_of(code)}
+        getters = frozenset[str]().union(*[asked_by(x) for x in hands.values()])
+        for chain, value in hands.items():
+            if not (getters or any(ways) or type(value) is ref):
+                continue
+            text = ".".join(map(str, chain))
+            if chain in ways.wholes and _may_change(value):
                 self._meet_whole(getattr(value, "__dict__", None), text, value)
+            for held, key, inside, name in read_unnamed(code, chain, value, getters):
+                if type(inside) in PLAIN or isinstance(inside, Tensor) or _may_change(inside):
+                    self._noted(value, held, key, inside, f"{text}.{name}")
+                    self._meet_whole(inside, f"{text}.{name}", value)
 
     def _meet_whole(self, value: Any, text: str, owner: Any = None) -> None:
         """The end of a chain: if it is a container, all of it may be read. (The dictionary of an old object may be young.)"""
+        value = backing(value)
         if self.known is not None and isinstance(value, _CONTAINERS):
             self._met.setdefault(id(value), (owner or value, value, text))
 
@@ -218,7 +245,7 @@ class Reads:
             if isinstance(value, _CONTAINERS):
                 texts[text] += 1
                 self.wholes.append((value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
-                if isinstance(value, np.ndarray):
+                if isinstance(value, bytearray | array | np.ndarray):
                     continue
                 items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
                 pending += [(x, f"{text}[{key!r}]") for key, x in items if _may_change(x)]

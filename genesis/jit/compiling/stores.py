@@ -149,14 +149,14 @@ def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
     if steps[at].name.startswith("STORE") and steps[end - 1].name == "SWAP":  # target.name += value
         while steps[end - 1].name == "SWAP":
             end -= 1
-        end = _begin(steps, end)
+        end = begin_of(steps, end)
     for _ in range(above):
-        end = _begin(steps, end)
-    begin = _begin(steps, end)
-    return _chain(steps[begin:end]) if 0 <= begin < end else None
+        end = begin_of(steps, end)
+    begin = begin_of(steps, end)
+    return chain_of(steps[begin:end]) if 0 <= begin < end else None
 
 
-def _begin(steps: tuple[_Step, ...], end: int) -> int:
+def begin_of(steps: tuple[_Step, ...], end: int) -> int:
     """Where the instructions begin that compute the top of the stack before ``end``."""
     height, i = 0, end
     while height < 1 and i > 0:
@@ -167,7 +167,8 @@ def _begin(steps: tuple[_Step, ...], end: int) -> int:
     return i if height == 1 else -1
 
 
-def _chain(steps: tuple[_Step, ...]) -> Chain | None:
+def chain_of(steps: tuple[_Step, ...]) -> Chain | None:
+    """A variable, and attributes of it, if that is what the instructions load."""
     if not steps or steps[0].name not in _LOADS or any(s.name != "LOAD_ATTR" for s in steps[1:]):
         return None
     return tuple([str(s.value) for s in steps])
@@ -193,6 +194,17 @@ def names_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
     """`reads_of`, and the names that stand alone."""
     alone = {(step.name in _GLOBAL, (str(step.value),)): None for step in steps_of(code) if step.name in _LOADS}
     return (*alone, *reads_of(code))
+
+
+@functools.lru_cache(maxsize=4096)
+def hands_of(code: CodeType) -> tuple[tuple[Any, ...], ...]:
+    """The chains of what the code does something with, up to a name as ``__class__``, which any object has."""
+    steps, chains = steps_of(code), dict[tuple[Any, ...], None]()
+    for i, step in enumerate(steps):
+        if step.name in _LOADS:
+            further = itertools.takewhile(lambda name: not str(name).startswith("__"), _further(steps, i + 1, ""))
+            chains[(str(step.value), *further)] = None
+    return tuple(chains)
 
 
 def _further(steps: tuple[_Step, ...], at: int, asks: str) -> list[Any]:
@@ -221,10 +233,10 @@ def remainders_of(code: CodeType) -> tuple[Chain, ...]:
     steps, lefts = steps_of(code), list[Chain]()
     for i, step in enumerate(steps):
         if step.name == "BINARY_OP" and step.value in ("%", "%="):
-            right = _begin(steps, i)
-            left = steps[_begin(steps, right) : right] if right > 0 else ()
+            right = begin_of(steps, i)
+            left = steps[begin_of(steps, right) : right] if right > 0 else ()
             if len(left) == 1 and left[0].name == "LOAD_CONST" and isinstance(left[0].value, str):
                 lefts.append(())
-            elif (chain := _chain(left)) is not None:
+            elif (chain := chain_of(left)) is not None:
                 lefts.append(chain)
     return tuple(lefts)
