@@ -63,14 +63,16 @@ class Plan:
         self.rows = min(p.m, rows)
         self.width = vectors * lanes
         self.vectors = vectors
-        least = max(-(-FEW // max(p.n * p.k, 1)), HIGH)  # rows of a block
+        times = units.UNITS[p.unit].times
+        least = max(-(-FEW // max(p.n * p.k, 1)), HIGH * times)  # rows of a block
         self.blocks = max(p.m // least, 1)
         self.high = _multiple(-(-p.m // self.blocks), self.rows, p.m)
         self.blocks = -(-p.m // self.high)
         self.count = math.prod([n for n, *_ in p.batch])
         panels = -(-p.n // self.width)
         work = self.high * self.width * p.k  # of a panel
-        self.columns = min(-(-UNITS // (self.blocks * max(self.count, 1))), max(panels * work // FEW, 1), panels)
+        worth = max(panels * work // (FEW * times), 1)
+        self.columns = min(-(-UNITS // (self.blocks * max(self.count, 1))), worth, panels)
         self.wide = _multiple(-(-p.n // self.columns), self.width, p.n)
         self.columns = -(-p.n // self.wide)
         self.units = self.blocks * self.count * self.columns
@@ -87,7 +89,7 @@ class Plan:
             self.copies_a, self.copies_b = p.a[2] != 1, not p.panels
         self.terms = FEWER if p.a[1] == 1 != p.a[2] else TERMS
         self.apart = self.rows * self.terms + 16  # copied tiles begin in different sets of the cache
-        self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
+        self.each = max(1, min(self.units, FEW * times // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from genesis.kernels.llvm import products
 from genesis.kernels.llvm.nests import Code
-from genesis.kernels.llvm.units import FLOAT32, UNITS
+from genesis.kernels.llvm.units import FLOAT32, UNITS, Unit
 
 ADDRESSES = "a", "b", "c", "packed", "bias"
 SIZES = "m", "n", "k", "a_row", "a_step", "b_step", "b_next", "c_row", "more"
@@ -28,7 +28,7 @@ def module(lanes: int, name: str = FLOAT32) -> str:
     rows, columns = unit.tiles[lanes]
     parts = [products.pack(lanes, columns, True), unit.multiply(lanes, rows, columns, True)]
     made = [build(lanes, rows, columns) for build in (_pack, _multiply, _each)]
-    made += [_loop(lanes, rows, columns, loop) for loop in SIGNATURES]
+    made += [_loop(lanes, unit, loop) for loop in SIGNATURES]
     return "\n".join([unit.declared(lanes), *parts, *made])
 
 
@@ -109,16 +109,17 @@ def _each(lanes: int, rows: int, columns: int) -> str:
     return code.definition_of_chunk("gemm_each")
 
 
-CHUNK = 1 << 21  # multiplications of a chunk, at least: 20 us; to wake a worker takes 15
+CHUNK = 1 << 21  # multiplications of float32 numbers of a chunk, at least: 20 us; to wake a worker takes 15
 PARTS = 4  # chunks for each thread
 FEW = 12  # tiles of rows, up to which the second matrix is read where it is, if it can be
 # ufuncs of a, b, a bias, and memory for the packed matrix; of a batch it may have room for several
 SIGNATURES = {"product": "(m,k),(k,n),(s)->(m,n)", "product_and_bias": "(m,k),(k,n),(n),(s)->(m,n)"}
 
 
-def _loop(lanes: int, rows: int, columns: int, name: str) -> str:
+def _loop(lanes: int, unit: Unit, name: str) -> str:
     """A loop of a NumPy ufunc. What it is given are the words `runtime.current`."""
-    code, width = Code(lanes), lanes * columns
+    rows, columns = unit.tiles[lanes]
+    code, width, least = Code(lanes), lanes * columns, CHUNK * unit.times
     biased = name == "product_and_bias"
     operands = ("a", "b", "bias", "packed", "c") if biased else ("a", "b", "packed", "c")
     inner = ("a_row", "a_step", "b_step", "b_next", *(["bias"] if biased else []), "packed", "c_row")
@@ -133,7 +134,7 @@ def _loop(lanes: int, rows: int, columns: int, name: str) -> str:
     many = code.put(f"select i1 {code.put(f'icmp sgt i64 {threads}, 1')}, i64 {code.times(threads, str(PARTS))}, i64 1")
 
     # chunks of one product: of rows, where they are many; else of columns, that a panel is read for many tiles
-    parts = _most(code, code.least(many, code.put(f"sdiv i64 {work}, {CHUNK}")), "1")
+    parts = _most(code, code.least(many, code.put(f"sdiv i64 {work}, {least}")), "1")
     tall = code.put(f"icmp sge i64 {tiles}, {code.times(parts, '8')}")
     across = code.put(f"select i1 {tall}, i64 1, i64 {code.least(panels, parts)}")
     down = code.least(tiles, _upwards(code, parts, across))
@@ -144,7 +145,7 @@ def _loop(lanes: int, rows: int, columns: int, name: str) -> str:
 
     # chunks of a batch
     some = code.least(code.least(count, many), code.put(f"sdiv i64 {room}, {packed}"))
-    enough = code.put(f"sdiv i64 {code.times(work, count)}, {CHUNK}")
+    enough = code.put(f"sdiv i64 {code.times(work, count)}, {least}")
     each = _upwards(code, count, _most(code, code.least(some, enough), "1"))
     alike = code.put(f"icmp sge i64 {count}, {code.times(threads, '2')}")
     one = code.put(f"icmp eq i64 {count}, 1")

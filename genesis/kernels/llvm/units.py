@@ -24,6 +24,8 @@ class Unit(NamedTuple):
         multiply: the code of the function `products.multiply`, see there
         declared: what a module has to say of the functions that this calls
         permitted: whether the system lets this process use it
+        times: how many products of words it makes, about, while float32 numbers are multiplied once: chunks of work are so
+            much larger
     """
 
     feature: str
@@ -31,6 +33,7 @@ class Unit(NamedTuple):
     multiply: Callable[..., str]
     declared: Callable[[int], str]
     permitted: Callable[[], bool] = lambda: True
+    times: int = 1
 
 
 _of_pairs = functools.partial(products.multiply, kind=pairs.Pairs)
@@ -41,7 +44,7 @@ UNITS = {
     FLOAT32: Unit("", {16: (6, 4), 8: (4, 3), 4: (8, 3)}, products.multiply, declarations),
     "dpbf16ps": Unit("avx512bf16", {16: (6, 4)}, _of_pairs, pairs.declared),
     "bfdot": Unit("bf16", {4: (8, 3)}, _of_pairs, pairs.declared),
-    "tdpbf16ps": Unit("amx-bf16", {16: (32, 2)}, amx.multiply, amx.declared, amx.permitted),
+    "tdpbf16ps": Unit("amx-bf16", {16: (32, 2)}, amx.multiply, amx.declared, amx.permitted, 4),
 }
 
 

@@ -72,7 +72,16 @@ LAYOUTS = {
     "rows, columns": lambda a, b: wide(a) @ wide(b.mT.contiguous()).mT,
     "columns, columns": lambda a, b: wide(a.mT.contiguous()).mT @ wide(b.mT.contiguous()).mT,
 }
-SIZES = [(16, 16, 16), (17, 19, 18), (37, 50, 130), (97, 49, 96), (200, 33, 34), (40, 200, 1030), (130, 61, 514)]
+SIZES = [
+    (16, 16, 16),
+    (17, 19, 18),
+    (37, 50, 130),
+    (97, 49, 96),
+    (200, 33, 34),
+    (40, 200, 1030),
+    (130, 61, 514),
+    (900, 40, 66),
+]
 
 
 @processor
