@@ -215,7 +215,7 @@ def test_products_in_pairs(threads, size, in_pairs):
 
 
 def test_bits_of_pairs_do_not_depend_on_threads(in_pairs):
-    a, b, seen, before = halves(333, 256)._array, halves(200, 256)._array.T, set(), genesis.get_num_threads()
+    a, b, seen, before = halves(700, 512)._array, halves(330, 512)._array.T, set(), genesis.get_num_threads()
     try:
         for count in (1, 2, 3, 5):
             genesis.set_num_threads(count)

@@ -48,6 +48,8 @@ def in_words(p: Product, unit: str) -> Product | None:
         if any([s % 2 for s in others]):
             return None
         given[i] = tuple([1 if j == terms else s // 2 for j, s in enumerate(given[i])])  # type: ignore[assignment]
+        if i == 1 and p.b[2] == 2:
+            return None  # windows that overlap: columns of words would lie beside each other as rows do
         for axis in batch:
             axis[i + 1] //= 2
     return replace(p, k=p.k // 2, a=given[0], b=given[1], batch=tuple([tuple(axis) for axis in batch]), unit=unit)  # type: ignore[misc]

@@ -118,6 +118,20 @@ def test_parts_of_matrices(in_pairs):
 
 
 @processor
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_windows_that_overlap(step, in_pairs):
+    """From one to the next there is a word, in either operand."""
+    a, x = matrix(40, 16), matrix(100, seed=1)
+    for function in (
+        lambda a, x: genesis.nn.functional.linear(a, x.unfold(0, 16, step)),
+        lambda a, x: genesis.nn.functional.linear(x.unfold(0, 16, step), a),
+    ):
+        ours, exact = genesis.compile(function)(a, x).double(), function(a.double(), x.double())
+        terms = function(a.double().abs(), x.double().abs())
+        assert ((ours - exact).abs() <= 2.0**-8 * exact.abs() * 1.01 + 17 * 2.0**-24 * terms).all()
+
+
+@processor
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_is_rounded_once(bias, in_pairs):
     genesis.manual_seed(0)
