@@ -123,7 +123,7 @@ own: list[Own] = []  # one, where there is any
 empty: Callable[..., Any] = np.empty  # where large results go (`kernels/cpu/memory.py`)
 FEW = 8  # terms from where a float32 product of `ALONE_MATRICES` multiplications is none of `LARGE` bytes
 LARGE = 1 << 18  # bytes of a result from where fresh memory costs as much as a product of few terms
-OWN_INNER, OWN_COLUMNS = 32, 16  # ... whose inner size, and number of columns, is as large as this
+OWN_INNER, OWN_COLUMNS = 4, 16  # ... whose inner size, and number of columns, is as large as this
 OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where it pays
 _F32, _BF16 = np.dtype(np.float32), as_np("bfloat16")
 

@@ -145,6 +145,8 @@ def test_large_products_of_float32_are_these(monkeypatch, threads):
     out.sum().backward()
     np.testing.assert_allclose(w.grad.numpy(), np.ones((80, 100), np.float32).T @ x.numpy(), atol=1e-4)
     assert len(calls) == 2
+    genesis.randn(8, 300).T @ genesis.randn(8, 200)  # the gradient of a weight from few rows
+    assert len(calls) == 3
 
 
 # ---- phases of a table
