@@ -1,8 +1,9 @@
 """What a fixed number of shards costs: a step of DistributedDataParallel with shards=4 against the plain one.
 
-A network of 784, 1024, 1024 and 10 with SGD and one thread in each rank, in 1, 2 and 4 ranks that share batches of 128, 512
-and 2048 rows, step by step and as one compiled step. Blocks of steps of both kinds take turns; times are medians of
-blocks, of the time that passes and of the processor time of the rank.
+With SGD and one thread in each rank, in 1, 2 and 4 ranks that share batches of 128, 512 and 2048 rows, step by step and as one
+compiled step: a `Sequential` of 784, 1024, 1024 and 10, a class with a forward of its own that is the same, and a transformer
+block of width 256 on sentences of 16 positions. Blocks of steps of both kinds take turns; times are medians of blocks, of the
+time that passes and of the processor time of the rank.
 
 python benchmarks/deterministic.py [--differences] [--write]
 
@@ -13,6 +14,7 @@ how much the gradients of some models are others where a batch is computed in sh
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -28,10 +30,50 @@ from page import beside, write_section
 BLOCKS, ROWS = 12, 1024  # of a block: rows, in steps; at least one
 BATCHES = (128, 512, 2048)  # of all ranks
 WIDTHS = (784, 1024, 1024, 10)
+WIDTH, POSITIONS, HEADS = 256, 16, 4
 KINDS = (None, 4)  # shards
+NETWORKS = {"Sequential": BATCHES, "class": BATCHES, "block": BATCHES[:2]}
 
 
-def rank(batch: int, compiled: bool) -> None:
+def network(name: str) -> Any:
+    """A module, and the shape of an example."""
+    from genesis import nn
+    from genesis.nn import functional as F
+
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.act = nn.Linear(*WIDTHS[:2]), nn.ReLU()
+            self.fc2, self.fc3 = nn.Linear(*WIDTHS[1:3]), nn.Linear(*WIDTHS[2:])
+
+        def forward(self, x):
+            return self.fc3(F.relu(self.fc2(self.act(self.fc1(x)))))
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+            self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+            self.up, self.down, self.head = (
+                nn.Linear(WIDTH, 4 * WIDTH),
+                nn.Linear(4 * WIDTH, WIDTH),
+                nn.Linear(WIDTH, 10),
+            )
+
+        def forward(self, x):
+            b, t, c = x.shape
+            heads = [y.view(b, t, HEADS, c // HEADS).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(c, 2)]
+            y = F.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).reshape(b, t, c)
+            x = x + self.out(y)
+            return self.head((x + self.down(F.gelu(self.up(self.norm2(x))))).mean(1))
+
+    if name == "block":
+        return Block(), (POSITIONS, WIDTH)
+    layers = [nn.Linear(*WIDTHS[:2]), nn.ReLU(), nn.Linear(*WIDTHS[1:3]), nn.ReLU(), nn.Linear(*WIDTHS[2:])]
+    return Layers() if name == "class" else nn.Sequential(*layers), WIDTHS[:1]
+
+
+def rank(batch: int, name: str, compiled: bool) -> None:
     """Blocks of steps of each kind, in turn."""
     import genesis
     import genesis.distributed as dist
@@ -40,12 +82,11 @@ def rank(batch: int, compiled: bool) -> None:
 
     dist.init_process_group()
     rows, count = batch // dist.get_world_size(), max(ROWS // batch, 1)
-    x, y = genesis.randn(rows, WIDTHS[0]), genesis.randint(0, WIDTHS[-1], (rows,))
+    x, y = genesis.randn(rows, *network(name)[1]), genesis.randint(0, 10, (rows,))
 
     def training(shards: int | None):
         genesis.manual_seed(0)
-        layers = [nn.Linear(*WIDTHS[:2]), nn.ReLU(), nn.Linear(*WIDTHS[1:3]), nn.ReLU(), nn.Linear(*WIDTHS[2:])]
-        model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers), shards=shards)
+        model = nn.parallel.DistributedDataParallel(network(name)[0], shards=shards)
         optimizer = optim.SGD(model.parameters(), 0.01)
 
         def step(x, y):
@@ -72,21 +113,20 @@ def rank(batch: int, compiled: bool) -> None:
 
 
 def table() -> str:
-    """A row for each batch, number of ranks, and way to compute."""
-    lines = ["| rows | ranks | step | plain | 4 shards | ratio | processor time: plain | 4 shards | ratio | at most |"]
-    lines += ["| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
-    for batch in BATCHES:
-        for ranks in (1, 2, 4):
-            for how in ("eager", "compiled"):
-                start = [sys.executable, "-m", "genesis", "run", "-n", str(ranks)] if ranks > 1 else [sys.executable]
-                command = [*start, __file__, str(batch), how]
-                out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-                plain, shards = json.loads(out[out.index("[[") : out.index("]]") + 2])
-                cells = [
-                    f"{a * 1e3:.1f} ms | {b * 1e3:.1f} ms | {b / a:.2f}" for a, b in zip(plain, shards, strict=True)
-                ]
-                lines.append(f"| {batch} | {ranks} | {how} | {' | '.join(cells)} | 1.25 |")
-                print(lines[-1], flush=True)
+    """A row for each network, batch, number of ranks, and way to compute."""
+    lines = [
+        "| network | rows | ranks | step | plain | 4 shards | ratio | processor time: plain | 4 shards | ratio | at most |"
+    ]
+    lines += ["| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    each = [(name, batch) for name, batches in NETWORKS.items() for batch in batches]
+    for (name, batch), ranks, how in itertools.product(each, (1, 2, 4), ("eager", "compiled")):
+        start = [sys.executable, "-m", "genesis", "run", "-n", str(ranks)] if ranks > 1 else [sys.executable]
+        command = [*start, __file__, str(batch), name, how]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        plain, shards = json.loads(out[out.index("[[") : out.index("]]") + 2])
+        cells = [f"{a * 1e3:.1f} ms | {b * 1e3:.1f} ms | {b / a:.2f}" for a, b in zip(plain, shards, strict=True)]
+        lines.append(f"| {name} | {batch} | {ranks} | {how} | {' | '.join(cells)} | 1.25 |")
+        print(lines[-1], flush=True)
     return "\n".join(lines)
 
 
@@ -172,8 +212,9 @@ def main() -> None:
         title, text = "The same bits on any number of ranks", table()
         head = (
             "`python benchmarks/deterministic.py --write`: a step of `DistributedDataParallel` with `shards=4` against the plain "
-            f"one, a `Sequential` of {', '.join(map(str, WIDTHS))} with SGD, rows of all ranks together, one thread in each "
-            f"rank; {busy}; medians of blocks that take turns."
+            f"one with SGD: a `Sequential` of {', '.join(map(str, WIDTHS))}, a class with a forward of its own that is the same, and "
+            f"a transformer block of width {WIDTH} on sentences of {POSITIONS} positions; rows of all ranks together, one thread in "
+            f"each rank; {busy}; medians of blocks that take turns."
         )
     if options.write:
         write_section(title, head + "\n\n" + text)
@@ -181,6 +222,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1].isdigit():
-        rank(int(sys.argv[1]), sys.argv[2] == "compiled")
+        rank(int(sys.argv[1]), sys.argv[2], sys.argv[3] == "compiled")
     else:
         main()

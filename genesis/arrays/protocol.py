@@ -92,6 +92,7 @@ class Layer(Virtual):
 
     expanded: ClassVar[Callable[[Any, tuple[int, ...]], Any]]  # an array of any class in a larger shape, by the op
     varying: ClassVar[str]  # what a value that needs this layer is said to do
+    computed: ClassVar[bool] = False  # whether each part is to lie, and be computed, as it does by itself
 
     level: int
     from_outside: bool

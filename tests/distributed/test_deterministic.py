@@ -63,6 +63,13 @@ def test_nor_where_linear_layers_take_the_rows_of_all_shards(ranks):
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_nor_in_models_with_a_forward_of_their_own(ranks):
+    several, one = [of_job(n, [str(JOBS / "shards_of_classes.py")]) for n in (ranks, 1)]
+    assert several == one
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_loop_that_says_nothing_of_shards_computes_as_the_environment_says(ranks):
     several, one = [of_job(n, [str(JOBS / "plain_loop.py")], GENESIS_SHARDS="4") for n in (ranks, 1)]
     assert several == one
@@ -299,3 +306,118 @@ def test_what_does_not_divide_is_refused(alone):
     swapped = DistributedDataParallel(nn.Sequential(nn.Linear(3, 2), nn.Flatten(0)), shards=2)
     with pytest.raises(RuntimeError, match="whose first dimension is the batch's"):
         swapped(genesis.ones(4, 3))
+
+
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(6, 8), nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        return self.norm(self.layer(x)).relu()
+
+
+class Kept(Several):
+    def forward(self, x, scale=2.0):
+        self.seen = self.layer(x)
+        return self.seen * scale
+
+
+class Asks(Several):
+    def forward(self, x):
+        y = self.layer(x)
+        return y if y.sum() > 1e9 else y * 2
+
+
+class Hooked(Several):
+    def forward(self, x):
+        return self.layer(x)
+
+
+def hooked():
+    model = Hooked()
+    model.layer.register_forward_hook(lambda module, args, out: out * 2)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "width", "reason"),
+    [
+        (Norm, 6, "buffers"),
+        (Kept, 3, "keeps tensors in modules"),
+        (Asks, 3, "has no single value"),
+        (hooked, 3, "hooks"),
+        (lambda: Residual(3), 3, None),
+    ],
+)
+def test_what_is_computed_shard_by_shard(alone, make, width, reason):
+    x = genesis.randn(8, width)
+
+    def state(shards, x):
+        genesis.manual_seed(0)
+        parallel = DistributedDataParallel(make(), shards=shards)
+        for _ in range(2):
+            out = parallel(x)
+            out.square().sum().backward()
+        found = parallel.shards.reason
+        assert shards == 1 or (found is None if reason is None else reason in found)
+        return out, [*parallel.buffers()], [p.grad for p in parallel.parameters()]
+
+    out, buffers, grads = state(4, x)
+    each = [state(1, x[i::4]) for i in range(4)]
+    for i, (part, _, _) in enumerate(each):
+        assert (out[i::4] == part).all()
+    for ours, first in zip(buffers, each[0][1], strict=True):
+        assert (ours == first).all()
+    for g, *parts in zip(grads, *[p for _, _, p in each], strict=True):
+        np.testing.assert_allclose(g.numpy(), tree_sum([p.numpy() for p in parts]), rtol=1e-5)
+
+
+def test_what_a_program_kept_of_a_forward_is_refused_afterwards(alone):
+    kept = []
+
+    class Outside(Several):
+        def forward(self, x):
+            kept.append(self.layer(x))
+            return kept[-1] * 2
+
+    DistributedDataParallel(Outside(), shards=4)(genesis.randn(8, 3))
+    with pytest.raises(RuntimeError, match="used after a forward of several shards has ended"):
+        kept[0] + 1
+
+
+def test_inputs_and_outputs_that_are_no_batches(alone):
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.unused = nn.Parameter(genesis.ones(3)), nn.Parameter(genesis.ones(2))
+
+        def forward(self, x, scale, *, mask=None):
+            y = x * self.w * scale
+            return (y, [y.sum(), mask], {"penalty": (self.w * self.w).sum(), "rows": x.shape[0], "mask": mask})
+
+    scale = genesis.tensor(3.0, requires_grad=True)
+    x, mask = genesis.randn(8, 3), genesis.arange(8) > 3
+    parallel = DistributedDataParallel(Mixed(), shards=4)
+    y, (total, same), named = parallel(x, scale, mask=mask)
+    assert parallel.shards.reason is None
+    assert (y == x * 3).all() and (same == mask).all() and (named["mask"] == mask).all() and named["rows"] == 2
+    np.testing.assert_allclose(total.item(), (x * 3).sum().item() / 4, rtol=1e-6)
+    (y.sum() + named["penalty"]).backward()
+    np.testing.assert_allclose(parallel.module.w.grad.numpy(), (x * 3).sum(0).numpy() + 2, rtol=1e-5)
+    np.testing.assert_allclose(scale.grad.item(), x.sum().item(), rtol=1e-5)
+    assert parallel.module.unused.grad is None or not parallel.module.unused.grad.any()
+
+
+def test_gradients_of_gradients_of_what_is_computed_at_once(alone):
+    genesis.manual_seed(0)
+    model, x = Residual(6), genesis.randn(8, 6)
+    parallel = DistributedDataParallel(model, shards=4)
+
+    def second(function):
+        g = genesis.autograd.grad(function(x).square().sum(), list(model.parameters()), create_graph=True)
+        return genesis.autograd.grad(sum((each**2).sum() for each in g), list(model.parameters()))
+
+    for ours, theirs in zip(second(parallel), second(model), strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-5)
+    assert parallel.shards.reason is None

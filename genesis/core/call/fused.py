@@ -42,6 +42,8 @@ Infer = Callable[..., tuple[Spec, tuple[Any, ...]]]
 
 RESULT = "out"  # how `infer` says that a kernel keeps its result
 FUSED: dict[str, Op] = {}  # fused calls, and their backwards, as ops of programs: by name
+# for classes of layers with which kernels run: call(kernel, args), the kernel that is attached for NumPy's arrays
+IN_LAYERS: dict[type, Callable[[Any, tuple[Any, ...]], Any]] = {}
 
 
 class Fused:
@@ -326,7 +328,7 @@ def open_to_kernels(active: Any) -> bool:
     """Whether nothing is open but a trace, inference mode, autocast and what looks on: kernels of composites run, or are
     recorded. (What autocast asks for has been done to the operands; a kernel computes in their precision.)
     """
-    if LEVELS or PACKING:
+    if PACKING or (LEVELS and not all([level.kernels for level in LEVELS])):  # type: ignore[attr-defined]
         return False
     return not ACTIVE or len(ACTIVE) == (active is not None) + inference.get() + len(ONLOOKERS) + _regions()
 
@@ -362,13 +364,21 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
             arrays[i] = array = x._array
             if array.__class__ is not kind:
                 if kind is not None:
-                    return NotImplemented
+                    return _in_layers(table, indices, args)
                 kind = array.__class__
             edges.append(x._node)
         entry = table.get(kind)
-        return NotImplemented if entry is None else entry(args, arrays, tuple(edges))
+        return _in_layers(table, indices, args) if entry is None else entry(args, arrays, tuple(edges))
 
     return fused
+
+
+def _in_layers(table: dict[type, Any], indices: tuple[int, ...], args: tuple[Any, ...]) -> Any:
+    """The call where some arrays are no memory: by the kernel of NumPy's, if their class says how."""
+    kinds = {args[i]._array.__class__ for i in indices if isinstance(args[i], Tensor)} - {np.ndarray}
+    call = IN_LAYERS.get(kinds.pop()) if len(kinds) == 1 else None
+    entry = table.get(np.ndarray)
+    return NotImplemented if call is None or entry is None else call(entry, args)
 
 
 def call_many(call: Any, rows: Sequence[tuple[Any, ...]], *others: Any) -> None:

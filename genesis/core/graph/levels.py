@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from genesis.arrays.protocol import Layer
 from genesis.base.errors import GraphError, message
@@ -56,6 +56,8 @@ class Level:
     """One transform while it runs."""
 
     __slots__ = ("__weakref__", "_site", "created", "name", "number", "randomness", "size", "start")
+    kernels: ClassVar[bool] = False  # whether kernels of composites run inside, see `core/call/fused.py`
+    draw: ClassVar[Callable[..., Any] | None] = None  # who draws random numbers inside, if not their op
 
     def __init__(self, name: str, size: int = 0, randomness: str = "error") -> None:
         self.name, self.size, self.randomness = name, size, randomness

@@ -2,6 +2,7 @@
 
 `data_parallel`   several devices of one process, of which there is one here     `distributed`   several processes
 `buckets`         their gradients, combined while backward still runs
+`shards`          batches in a fixed number of parts, whatever the number of processes
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.protocol import Layer
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
 from genesis.base.blas import product
@@ -216,7 +217,8 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
             full = np.empty(shape, array.dtype)
             full[...] = array
             return wrap(full)
-        if tracer.get() is not None:  # a product of it rounds as it does outside of a trace
+        # a product of it rounds as it does outside of a trace, and is added up in the order of any other such layer's
+        if tracer.get() is not None or (isinstance(array, Layer) and array.computed):
             return expand(reduced, shape).clone()
     return expand(reduced, shape)
 

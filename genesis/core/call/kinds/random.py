@@ -78,6 +78,9 @@ def run(op: Op, args: tuple[Any, ...]) -> Tensor:
     try:
         if not ACTIVE and not LEVELS:
             return wrap(op.kernel(stream, tuple(shape), *options))
+        for level in levels():
+            if level.draw is not None:
+                return level.draw(op, stream, tuple(shape), options)  # type: ignore[no-any-return]
         batches = _batches(op)
         array = dispatch.run(op, (stream, (*[level.size for level in batches], *shape), *options))._array
     except MemoryError:
