@@ -247,7 +247,9 @@ def assembled(p, unit, lanes, architecture, cpu, features=""):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     plan = Plan(p, lanes)
-    parsed = llvm.parse_assembly(module([code("k", p, plan, products.EMITTERS[unit](lanes, p))]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "width", lambda: 4 * lanes)  # vectors are as long as those of that processor
+        parsed = llvm.parse_assembly(module([code("k", p, plan, products.EMITTERS[unit](lanes, p))]))
     target = llvm.Target.from_triple(f"{architecture}-unknown-linux-gnu")
     return plan, target.create_target_machine(cpu=cpu, features=features, opt=2).emit_assembly(parsed).splitlines()
 

@@ -22,8 +22,9 @@ def product(m, n, k, lines=False, adds=False):
 
 
 @pytest.mark.parametrize(("n", "tile"), [(64, (6, 4)), (128, (8, 3)), (48, (8, 3)), (80, (8, 3)), (32, (12, 2))])
-def test_sums_stay_in_registers(n, tile):
+def test_sums_stay_in_registers(n, tile, monkeypatch):
     """As many multiplications as a tile has vectors, in one loop, and nothing of it on the stack."""
+    monkeypatch.setattr(loops, "width", lambda: 64)  # as that processor has them
     llvm, p = native.binding(), product(96, n, 512, lines=True)
     plan = Plan(p, 16)
     assert (plan.rows, plan.vectors) == tile
