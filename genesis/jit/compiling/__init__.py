@@ -7,6 +7,7 @@
             `young` what was made meanwhile
 `reads`     what it reads of the outside: `unnamed` where its code does not say so by name; `unknown` looks whether a trace
             knows what a statement changes; `granted` are the guards of all that
+`surroundings` what it can reach, which a trace leaves as it was
 `statements` what Python does at each call, taken out of the code; `hosts` keeps it, `words` reads it, `leaves` is what it reads
 `joint`     a function and its gradient in one trace, as two programs; `flow` joins them
 `values`    values that Python needs: decisions; `segments` computes them first

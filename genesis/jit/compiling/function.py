@@ -36,6 +36,7 @@ from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.stops import Conflict, Effect, Leaked, Moving, Stopped, position
+from genesis.jit.compiling.surroundings import changed, surroundings
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.unknown import slots_of, unknown
@@ -376,12 +377,16 @@ class CompiledFunction:
                 watch.settle()
             return result
 
+        kept = surroundings([(self.reasons.name, self.original), ("an argument", (args, kwargs))])
         with ExitStack() as opened:
             try:
                 graph = tracer.run(run, args, kwargs)
             except BaseException:
                 watch.forget_cached()
+                changed(kept)
                 raise
+        if titles := changed(kept):
+            raise GraphError(f"{titles[0]} changes, and nothing shows where: a compiled call would not do it again")
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
         leave_changes(graph, tracer, watch)

@@ -21,8 +21,8 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.stops import Conflict, Moving
 from genesis.jit.compiling.stores import _LOADS, Chain, hands_of, names_of, reads_of, steps_of
-from genesis.jit.compiling.unnamed import asked_by, backing, read_unnamed, ways_of
-from genesis.jit.compiling.young import stores_in
+from genesis.jit.compiling.unnamed import asked_by, backing, goes_on_unseen, read_unnamed, ways_of
+from genesis.jit.compiling.young import is_young, stores_in
 
 _CACHING: Any = type(functools.lru_cache(len))
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
@@ -147,6 +147,14 @@ class Reads:
             value = stores[-1][2]
         if outside:
             self._meet_whole(value, text)
+
+    def _meet_iterators(self, frame: FrameType, code: CodeType) -> None:
+        """What takes from an iterator in C makes no call."""
+        for chain, at in hands_of(code).items():
+            value = self._value(frame, chain)
+            owner = self._value(frame, chain[:-1]) if len(chain) > 1 else value  # nothing tells how old some iterators are
+            if goes_on_unseen(value) and not is_young(owner):
+                self._note(f"{'.'.join(map(str, chain))} goes on", frame, max(at, 0) or None)
 
     def _read_globals(self, frame: FrameType, scope: dict[str, Any]) -> None:
         """``globals()["name"]``: what the text of a function may name."""

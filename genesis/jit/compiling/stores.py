@@ -197,14 +197,16 @@ def names_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def hands_of(code: CodeType) -> tuple[tuple[Any, ...], ...]:
-    """The chains of what the code does something with, up to a name as ``__class__``, which any object has."""
-    steps, chains = steps_of(code), dict[tuple[Any, ...], None]()
+def hands_of(code: CodeType) -> dict[tuple[Any, ...], int]:
+    """The chains of what the code does something with, up to a name as ``__class__``, which any object has; and where the
+    first instructions are that load them.
+    """
+    steps, chains = steps_of(code), dict[tuple[Any, ...], int]()
     for i, step in enumerate(steps):
         if step.name in _LOADS:
             further = itertools.takewhile(lambda name: not str(name).startswith("__"), _further(steps, i + 1, ""))
-            chains[(str(step.value), *further)] = None
-    return tuple(chains)
+            chains.setdefault((str(step.value), *further), step.at)
+    return chains
 
 
 def _further(steps: tuple[_Step, ...], at: int, asks: str) -> list[Any]:

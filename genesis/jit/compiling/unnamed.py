@@ -9,8 +9,9 @@ import functools
 import os
 from collections import ChainMap, UserDict, UserList
 from collections.abc import Iterator
+from io import IOBase
 from operator import attrgetter
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -79,6 +80,12 @@ def _called(steps: Any, end: int) -> Any:
     """The last name of what is called, which stands before its arguments."""
     end -= end > 0 and steps[end - 1].name == "PUSH_NULL"
     return steps[end - 1].value if end > 0 else None
+
+
+def goes_on_unseen(value: Any) -> bool:
+    """Whether it is an iterator in C, which `zip`, a loop or a list take from without a call that could be seen."""
+    seen = isinstance(value, GeneratorType | IOBase) or isinstance(getattr(type(value), "__next__", None), FunctionType)
+    return isinstance(value, Iterator) and not seen
 
 
 def asked_by(value: Any) -> frozenset[str]:
