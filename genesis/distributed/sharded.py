@@ -1,16 +1,19 @@
-"""Tensors of which each rank has some rows: parameters, their gradients, and what states hold of them.
+"""Tensors of which each rank has some rows, or parts along another dimension: parameters, their gradients, and what states
+hold of them.
 
-The rows are divided as ``chunk`` does: the first ranks have as many each as it takes, the last what is left, which may
-be none. A tensor says so by ``_sharding``; for all else it is the tensor of this rank's rows.
+They are divided as ``chunk`` does: the first ranks have as many each as it takes, the last what is left, which may
+be none. A tensor says so by ``_sharding``; for all else it is the tensor of this rank's part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, UnsupportedError, message
+from genesis.base.late import Late
 from genesis.core.call.subclasses import no_torch_function
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
@@ -19,6 +22,8 @@ from genesis.distributed.device_mesh import DeviceMesh, mesh_of
 from genesis.distributed.groups import group_of
 from genesis.distributed.movement import all_gather_into_tensor
 from genesis.distributed.placements import Placement, Replicate, Shard
+
+_exchange = Late("genesis.distributed.tensor.exchange")
 
 if TYPE_CHECKING:
     from genesis.distributed.groups import ProcessGroup
@@ -30,12 +35,13 @@ class Sharding:
     Args:
         length: the rows of all
         ranks: a group, or a mesh: rows are divided along its last dimension, and along others ranks have the same rows
+        dim: the dimension of the tensor that is divided; what is said of rows is true of it
     """
 
-    __slots__ = ("begin", "end", "length", "members", "mesh", "padded")
+    __slots__ = ("begin", "dim", "end", "length", "members", "mesh", "padded")
 
-    def __init__(self, length: int, ranks: ProcessGroup | DeviceMesh) -> None:
-        self.mesh = mesh_of(ranks)
+    def __init__(self, length: int, ranks: ProcessGroup | DeviceMesh, dim: int = 0) -> None:
+        self.mesh, self.dim = mesh_of(ranks), dim
         self.length, self.members = length, self.mesh.get_group(self.mesh.ndim - 1)
         size, rank = self.members.size(), self.members.rank()
         self.padded = -(-length // size)  # rows of each rank as they are sent
@@ -55,19 +61,33 @@ class Sharding:
     @property
     def placements(self) -> tuple[Placement, ...]:
         """How the tensor lies along each dimension of the mesh."""
-        return (*[Replicate()] * (self.mesh.ndim - 1), Shard(0))
+        return (*[Replicate()] * (self.mesh.ndim - 1), Shard(self.dim))
 
     def parameter(self) -> type[Parameter]:
         """The class of parameters that lie so."""
         return ShardedParameter
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sharding) and (self.length, self.members) == (other.length, other.members)
+        return isinstance(other, Sharding) and self._look() == other._look()
+
+    def _look(self) -> tuple[Any, ...]:
+        return self.length, self.members, self.dim
 
     __hash__ = None  # type: ignore[assignment]
 
+    def shape_of(self, part: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the whole tensor, of which parts have such a shape."""
+        return (*part[: self.dim], self.length, *part[self.dim + 1 :])
+
+    def part_of(self, whole: Any) -> Any:
+        """This rank's part of a whole tensor or array, as a view."""
+        return whole[(slice(None),) * self.dim + (slice(self.begin, self.end),)]
+
     def whole_of(self, rows: Any) -> Any:
         """The array of all ranks' rows; all ranks call it."""
+        if self.dim:
+            first = Sharding(self.length, self.mesh).whole_of(np.ascontiguousarray(np.moveaxis(rows, self.dim, 0)))
+            return np.ascontiguousarray(np.moveaxis(first, 0, self.dim))
         size, rest = self.members.size(), rows.shape[1:]
         if size == 1:
             return rows.copy()
@@ -83,7 +103,101 @@ class Sharding:
         return padded
 
 
-class ShardedTensor(Tensor):
+class DTensor(Tensor):
+    """A tensor that all ranks of a mesh have together; for all else it is what this rank has of it."""
+
+    __slots__ = ()
+    __torch_function__ = classmethod(no_torch_function)  # type: ignore[assignment, arg-type]
+
+    @staticmethod
+    def from_local(local_tensor: Tensor, device_mesh: Any = None, placements: Any = None, **others: Any) -> DTensor:
+        """The tensor of which each rank has these rows, or all of it; all ranks call it.
+
+        Raises:
+            ValueError: ranks have other numbers of rows than ``chunk`` divides them into
+        """
+        mesh, dim = layout("from_local", device_mesh, placements, local_tensor.ndim)
+        if dim is None:
+            return ReplicatedTensor(local_tensor.detach(), mesh)
+        members = mesh.get_group(mesh.ndim - 1)
+        rows = np.empty(members.size(), np.int64)
+        all_gather_into_tensor(wrap(rows), wrap(np.array([local_tensor.shape[dim]])), members)
+        at = Sharding(int(rows.sum()), mesh, dim)
+        expected = [min(at.padded, max(0, at.length - at.padded * rank)) for rank in range(members.size())]
+        if rows.tolist() != expected:
+            text = f"the ranks have {rows.tolist()} rows, and chunk divides {at.length} into {expected}"
+            raise ArgumentValueError(message("from_local", text, hint="the rows of each as chunk divides them"))
+        return ShardedTensor(local_tensor.detach(), at)
+
+    def redistribute(self, device_mesh: Any = None, placements: Any = None, **others: Any) -> DTensor:
+        """The same tensor, lying otherwise: divided along a dimension, or whole on each rank; all ranks call it. It has a
+        gradient, which all ranks ask for together.
+
+        Raises:
+            NotImplementedError: another mesh, or placements that are not here
+
+        >>> import genesis, genesis.distributed as dist
+        >>> dist.init_process_group()
+        >>> x = ShardedTensor(genesis.ones(2, 1), Sharding(2, dist.group.WORLD))
+        >>> x.redistribute(placements=[Replicate()]).redistribute(placements=[Shard(1)]).placements
+        (Shard(dim=1),)
+        >>> dist.destroy_process_group()
+        """
+        mesh, dim = layout(
+            "redistribute", self.device_mesh if device_mesh is None else device_mesh, placements, self.ndim
+        )
+        if mesh != self.device_mesh:
+            raise UnsupportedError(message("redistribute", f"from {self.device_mesh} to {mesh}", hint="the same mesh"))
+        if self.placements[-1] == (Replicate() if dim is None else Shard(dim)):
+            return self
+        at, whole = self._sharding, self
+        if at is not None:
+            whole = _exchange.gathered(self, at)
+        if dim is None:
+            return ReplicatedTensor(whole, mesh)
+        to = Sharding(whole.shape[dim], mesh, dim)
+        return ShardedTensor(_exchange.divided(whole, to), to)
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """The ranks that have it."""
+        raise NotImplementedError
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """How it lies along each dimension of the mesh."""
+        raise NotImplementedError
+
+    def to_local(self) -> Tensor:
+        """What this rank has, which is what the tensor is."""
+        return self
+
+
+class ReplicatedTensor(DTensor):
+    """A tensor of which each rank has all."""
+
+    __slots__ = ()
+
+    def __init__(self, whole: Tensor, mesh: DeviceMesh) -> None:
+        self._array, self._counter, self._node, self._view = whole._array, whole._counter, whole._node, None
+        self._mesh = mesh
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """The ranks that have it."""
+        return self._mesh
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """How it lies along each dimension of the mesh."""
+        return (Replicate(),) * self._mesh.ndim
+
+    def full_tensor(self) -> Tensor:
+        """The tensor, in memory of its own."""
+        return wrap(self._array.copy())
+
+
+class ShardedTensor(DTensor):
     """This rank's rows of a tensor.
 
     >>> import genesis, genesis.distributed as dist
@@ -94,31 +208,10 @@ class ShardedTensor(Tensor):
     """
 
     __slots__ = ()
-    __torch_function__ = classmethod(no_torch_function)  # type: ignore[assignment, arg-type]
 
     def __init__(self, rows: Tensor, sharding: Sharding) -> None:
-        self._array, self._counter, self._node, self._view = rows._array, rows._counter, None, None
+        self._array, self._counter, self._node, self._view = rows._array, rows._counter, rows._node, None
         self._sharding = sharding
-
-    @staticmethod
-    def from_local(
-        local_tensor: Tensor, device_mesh: Any = None, placements: Any = None, **others: Any
-    ) -> ShardedTensor:
-        """The tensor of which each rank has these rows; all ranks call it.
-
-        Raises:
-            ValueError: ranks have other numbers of rows than ``chunk`` divides them into
-        """
-        mesh = mesh_of_rows("from_local", device_mesh, placements)
-        members = mesh.get_group(mesh.ndim - 1)
-        rows = np.empty(members.size(), np.int64)
-        all_gather_into_tensor(wrap(rows), wrap(np.array([local_tensor.shape[0]])), members)
-        at = Sharding(int(rows.sum()), mesh)
-        expected = [min(at.padded, max(0, at.length - at.padded * rank)) for rank in range(members.size())]
-        if rows.tolist() != expected:
-            text = f"the ranks have {rows.tolist()} rows, and chunk divides {at.length} into {expected}"
-            raise ArgumentValueError(message("from_local", text, hint="the rows of each as chunk divides them"))
-        return ShardedTensor(local_tensor.detach(), at)
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -134,10 +227,6 @@ class ShardedTensor(Tensor):
         """The rows of all ranks, in memory of their own; all ranks call it."""
         return wrap(self._sharding.whole_of(self._array))
 
-    def to_local(self) -> Tensor:
-        """This rank's rows, which is what the tensor is."""
-        return self
-
 
 class ShardedParameter(ShardedTensor, Parameter):
     """This rank's rows of a parameter."""
@@ -150,18 +239,23 @@ class ShardedParameter(ShardedTensor, Parameter):
 
     def __repr__(self) -> str:
         at = self._sharding
-        return f"Rows {at.begin} to {at.end} of {at.length} of a parameter containing:\n" + Tensor.__repr__(self)
+        what = f"of dimension {at.dim}, " if at.dim else ""
+        return f"Rows {what}{at.begin} to {at.end} of {at.length} of a parameter containing:\n" + Tensor.__repr__(self)
 
 
-def mesh_of_rows(name: str, mesh: Any, placements: Any) -> DeviceMesh:
-    """The mesh that is meant, of tensors that lie so.
+def layout(name: str, mesh: Any, placements: Any, ndim: int) -> tuple[DeviceMesh, int | None]:
+    """The mesh that is meant, and the dimension of a tensor that is divided along the last one of it; None: no dimension is.
 
     Raises:
-        NotImplementedError: rows are not what these placements divide, along the last dimension
+        NotImplementedError: other placements
     """
     mesh = mesh_of(group_of(name, None) if mesh is None else mesh)
-    expected = (*[Replicate()] * (mesh.ndim - 1), Shard(0))
-    if placements is not None and tuple(placements) != expected:
-        text = f"placements are {list(placements)}, and rows along the last dimension of a mesh are what is divided"
-        raise UnsupportedError(message(name, text, hint=f"{list(expected)}"))
-    return mesh
+    if placements is None:
+        return mesh, 0
+    *others, last = placements
+    along = range(-ndim, ndim)
+    known = last.is_replicate() or (last.is_shard() and last.dim in along)
+    if len(placements) != mesh.ndim or not all([each.is_replicate() for each in others]) or not known:
+        text = f"placements are {list(placements)}, and what is divided is a dimension of the tensor along the last one of a mesh"
+        raise UnsupportedError(message(name, text, hint=f"{[*[Replicate()] * (mesh.ndim - 1), Shard(0)]}"))
+    return mesh, None if last.is_replicate() else last.dim % ndim

@@ -55,9 +55,9 @@ def _of_whole(first: Callable[..., Tensor]) -> Any:
         at = tensor._sharding if isinstance(tensor, Tensor) else None
         if at is None:
             return first(tensor, *args, **kwargs)
-        whole = wrap(np.empty((at.length, *tensor.shape[1:]), tensor._array.dtype))
+        whole = wrap(np.empty(at.shape_of(tensor.shape), tensor._array.dtype))
         with no_grad():
-            return tensor.copy_(first(whole, *args, **kwargs)[at.begin : at.end])  # type: ignore[attr-defined, no-any-return]
+            return tensor.copy_(at.part_of(first(whole, *args, **kwargs)))  # type: ignore[attr-defined, no-any-return]
 
     return of_whole
 

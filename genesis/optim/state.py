@@ -54,8 +54,8 @@ def _copied(value: Any, param: Tensor) -> Any:
 def _own_rows(value: Tensor, param: Tensor) -> Any:
     """Of a whole tensor this rank's rows, where it has rows of the parameter."""
     at = param._sharding
-    whole = at is not None and tuple(value.shape) == (at.length, *param.shape[1:])
-    return value.detach()[at.begin : at.end] if whole else value  # type: ignore[index]
+    whole = at is not None and tuple(value.shape) == at.shape_of(param.shape)
+    return at.part_of(value.detach()) if whole else value
 
 
 def checked(optimizer: Any, state: Any) -> list[int]:

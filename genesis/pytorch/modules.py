@@ -37,6 +37,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributed": ("genesis.distributed",),
     **dict.fromkeys(("torch.distributed.autograd", "torch.distributed.rpc"), ()),
     "torch.distributed.tensor": ("genesis.distributed.tensor",),
+    "torch.distributed.tensor.parallel": ("genesis.distributed.tensor.parallel",),
     "torch.distributed.checkpoint": ("genesis.distributed.checkpoint",),
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),

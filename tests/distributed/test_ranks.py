@@ -110,6 +110,13 @@ def test_sharded_modules_that_begin_on_the_meta_device(ranks):
     passes(ranks, "meta.py")
 
 
+@pytest.mark.parametrize(
+    "ranks", [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
+def test_layers_that_are_divided_among_ranks(ranks):
+    passes(ranks, "tensor_parallel.py")
+
+
 def test_ranks_together_have_the_memory_that_one_lacks():
     done = job(2, str(EXAMPLES / "sharded_training.py"))
     assert done.returncode == 0, done.stderr

@@ -89,7 +89,7 @@ from torch.distributed.constants import default_pg_timeout
 from torch.distributed.distributed_c10d import all_reduce
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributed.fsdp.fully_sharded_data_parallel import CPUOffload, FullyShardedDataParallel
-from torch.distributed.tensor.parallel import parallelize_module
+from torch.distributed.tensor.parallel import SequenceParallel, parallelize_module
 import torch.distributed.autograd, torch.distributed.rpc as rpc
 """
     found: dict[str, object] = {}
@@ -100,10 +100,11 @@ import torch.distributed.autograd, torch.distributed.rpc as rpc
     assert found["all_reduce"] is genesis.distributed.all_reduce
     assert found["default_pg_timeout"] == genesis.distributed.groups.default_pg_timeout
     assert found["FullyShardedDataParallel"] is genesis.distributed.fsdp.FullyShardedDataParallel
+    assert found["parallelize_module"] is genesis.distributed.tensor.parallel.parallelize_module
     assert found["rpc"].is_available() is found["torch"].distributed.autograd.is_available() is False
     for name, words in (
         ("DefaultSavePlanner", "snapshots are written and read in one way"),
-        ("parallelize_module", r"write fully_shard\(module\)"),
+        ("SequenceParallel", "layers that are divided are Linear"),
     ):
         with pytest.raises(NotImplementedError, match=words):
             found[name](print)

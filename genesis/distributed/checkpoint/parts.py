@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import ShapeError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph.tensor import Tensor
 
@@ -80,9 +80,16 @@ class Part:
 
 
 def rows_of(value: Tensor) -> Part:
-    """The part that a rank has of a sharded tensor."""
+    """The part that a rank has of a sharded tensor.
+
+    Raises:
+        NotImplementedError: it is no row of it
+    """
     rest = tuple(value.shape[1:])
     at = value._sharding
+    if at.dim:
+        text = f"a tensor that is divided along dimension {at.dim}, and parts of a snapshot are rows"
+        raise UnsupportedError(message("save", text, hint="value.full_tensor()"))
     return Part(value, (at.length, *rest), at.begin * math.prod(rest))
 
 

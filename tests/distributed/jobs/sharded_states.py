@@ -144,8 +144,8 @@ def tensors_in_parts():
     x = again[0].weight.detach().clone()
     made = DTensor.from_local(x, again[0].weight.device_mesh, [Shard(0)])
     assert made.full_tensor().equal(again[0].weight.full_tensor()) and made.to_local().equal(x)
-    for wrong in ([Shard(1)], [Replicate()], [Partial()], [Replicate(), Shard(0)]):
-        refused(NotImplementedError, "rows along the last dimension", lambda: distribute_tensor(x, None, wrong))  # noqa: B023
+    for wrong in ([Shard(2)], [Partial()], [Replicate(), Shard(0)]):
+        refused(NotImplementedError, "along the last one of a mesh", lambda: distribute_tensor(x, None, wrong))  # noqa: B023
     refused(TypeError, "has no rows", lambda: distribute_tensor(genesis.tensor(1.0)))
     if size > 1:
         refused(

@@ -1,5 +1,5 @@
-"""``torch.distributed.tensor`` as far as parameters of `genesis.distributed.fsdp.fully_shard` need it: tensors of which each
-rank has rows, made of whole ones, and what they say of themselves.
+"""``torch.distributed.tensor`` as far as parameters need it: tensors of which each rank has a part, made of whole ones, and
+what they say of themselves. `parallel` has models that are divided so, `exchange` what goes between their ranks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
 from genesis.distributed.movement import broadcast
 from genesis.distributed.placements import Partial, Placement, Replicate, Shard
-from genesis.distributed.sharded import ShardedTensor, Sharding, mesh_of_rows
-
-DTensor = ShardedTensor
+from genesis.distributed.sharded import DTensor, ReplicatedTensor, ShardedTensor, Sharding, layout
 
 
 def distribute_tensor(
@@ -27,16 +25,17 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> Any:
-    """This rank's rows of a tensor that all ranks of a mesh have.
+    """This rank's part of a tensor that all ranks of a mesh have.
 
     Args:
         device_mesh: the ranks, all of them by default
-        placements: ``[Shard(0)]``; of a mesh of two dimensions ``[Replicate(), Shard(0)]``; without any these
+        placements: ``[Shard(dim)]`` or ``[Replicate()]``; of a mesh of two dimensions ``[Replicate(), Shard(dim)]``; without
+            any those of rows
         src_data_rank: the rank of each line of the mesh whose values count; None: all have the same
 
     Raises:
         TypeError: not a tensor
-        NotImplementedError: other placements: rows are what is divided
+        NotImplementedError: other placements
 
     >>> import genesis, genesis.distributed as dist
     >>> dist.init_process_group()
@@ -47,19 +46,27 @@ def distribute_tensor(
     """
     if not isinstance(tensor, Tensor):
         raise ArgumentError(message("distribute_tensor", f"expected a tensor, got {type(tensor).__name__}"))
-    mesh = mesh_of_rows("distribute_tensor", device_mesh, placements)
     if not tensor.shape:
         raise ArgumentError(message("distribute_tensor", "a tensor without dimensions has no rows"))
-    at = Sharding(tensor.shape[0], mesh)
+    mesh, dim = layout("distribute_tensor", device_mesh, placements, tensor.ndim)
     with no_grad():
         given: Any = tensor.detach()
         if src_data_rank is not None and not given.is_meta and mesh.size() > 1:
             given = given.clone()
             for group in mesh.get_all_groups():
                 broadcast(given, group=group, group_src=src_data_rank)
-        rows = given[at.begin : at.end].clone()
+        if dim is None:
+            return _replicated(tensor, given, mesh)
+        at = Sharding(tensor.shape[dim], mesh, dim)
+        rows = at.part_of(given).clone()
     made = ShardedTensor(rows, at)
     return Parameter(made, tensor.requires_grad) if isinstance(tensor, Parameter) else made
+
+
+def _replicated(tensor: Tensor, whole: Tensor, mesh: DeviceMesh) -> Tensor:
+    if not isinstance(tensor, Parameter):
+        return ReplicatedTensor(whole, mesh)
+    return Parameter(whole, tensor.requires_grad)  # all ranks have the same, which is what parameters are
 
 
 __all__ = [
