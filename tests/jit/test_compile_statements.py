@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import logging
 import math
 import sys
@@ -664,3 +665,22 @@ def test_gradients_that_are_set_in_a_loop(way):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert seen(True) == seen(False)
+
+
+@pytest.mark.parametrize("part", ["w[0]", "w.detach()", "w.t().contiguous().t()"])
+def test_parts_of_captured_tensors_that_statements_get(part):
+    """Found by fuzz_training, seed 3110501: a statement got a copy of them."""
+    seen = []
+    for compiled in (False, True):
+        scope = {"w": genesis.arange(6.0).reshape(3, 2).t(), "log": []}
+        lines = ["def f(x):", f"    part = {part}", "    log.append(part)", "    return x * 2"]
+        linecache.cache["<parts>"] = (1, None, [f"{line}\n" for line in lines], "<parts>")
+        exec(compile("\n".join(lines), "<parts>", "exec"), scope)
+        run = genesis.compile(scope["f"]) if compiled else scope["f"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(3):
+                run(genesis.ones(2))
+                scope["w"].add_(1)
+        seen.append([x.tolist() for x in scope["log"]])
+    assert seen[0] == seen[1]

@@ -224,6 +224,7 @@ class Hosts:
             if isinstance(y, Tensor) and not isinstance(y._array, Layer):
                 array = self.tracer.array(y._array)
                 known.setdefault(id(array.cell), []).append(("result", i, array))
+        captured = {id(c.cell) for c in self.tracer.memory.captures.values() if not c.made}
         shared = {}
         for call in self.calls:
             handed, call.handed = {id(cell) for cell, _ in call.handed}, []
@@ -231,6 +232,8 @@ class Hosts:
                 source = self.sources[k]
                 if source is None or id(source.cell) not in handed:
                     continue
+                if id(source.cell) in captured:
+                    raise self._refused(call, "a tensor that it gets shares its memory with a captured one")
                 others = known.setdefault(id(source.cell), [])
                 alike = [(kind, i) for kind, i, array in others if array.steps == source.steps]
                 if others and not alike:

@@ -152,7 +152,9 @@ class Reads:
         """What takes from an iterator in C makes no call."""
         for chain, at in hands_of(code).items():
             value = self._value(frame, chain)
-            owner = self._value(frame, chain[:-1]) if len(chain) > 1 else value  # nothing tells how old some iterators are
+            owner = (
+                self._value(frame, chain[:-1]) if len(chain) > 1 else value
+            )  # of some nothing tells how old they are
             if goes_on_unseen(value) and not is_young(owner):
                 self._note(f"{'.'.join(map(str, chain))} goes on", frame, max(at, 0) or None)
 
