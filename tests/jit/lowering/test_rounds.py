@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -16,8 +17,9 @@ from test_models import MODELS, ran, traced
 import genesis
 from genesis import jit, nn
 from genesis.jit.lowering import cache, rounds
+from genesis.jit.lowering.code import functions_of
 from genesis.jit.lowering.step import Step, _Replayed
-from genesis.kernels.llvm import loops
+from genesis.kernels.llvm import loops, native, rates
 from genesis.nn import functional as F
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
@@ -110,7 +112,7 @@ def test_training_in_bfloat16(unit, small_caches, monkeypatch):
 
 NEON = """
 import pytest, emulated_units, test_rounds
-from genesis.kernels.llvm import loops
+from genesis.kernels.llvm import loops, native, rates
 patch = pytest.MonkeyPatch()
 patch.setattr(loops, "width", lambda: 16)
 patch.setattr(test_rounds.rounds, "LEAST", 0)
@@ -159,6 +161,54 @@ def training_in_bfloat16(unit):
     eager, ours, exact = change(False), change(True), change(False, low=False)
     off, rounding = np.linalg.norm(ours - eager), np.linalg.norm(eager - exact)
     assert off < rounding and 2.0**-12 < rounding / np.linalg.norm(exact) < 2.0**-8
+
+
+X86, ARM, APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
+PROCESSORS = {
+    "AVX2": (X86, "haswell", 32, "", r"vfmadd.*%ymm"),
+    "AVX-512": (X86, "skylake-avx512", 64, "", r"vfmadd.*%zmm"),
+    "AVX-512 of bfloat16": (X86, "cooperlake", 64, "dpbf16ps", r"\bvdpbf16ps.*%zmm"),
+    "AMX": (X86, "sapphirerapids", 64, "tdpbf16ps", r"\btdpbf16ps.*%tmm"),
+    "NEON": (ARM, "neoverse-n1", 16, "", r"\bfmla\b"),
+    "NEON of bfloat16": (ARM, "neoverse-v1", 16, "bfdot", r"\bbfdot\b"),
+    "Apple M1": (APPLE, "apple-m1", 16, "", r"\bfmla\."),
+    "Apple M2": (APPLE, "apple-m2", 16, "bfdot", r"\bbfdot\."),
+}
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_training_in_bfloat16_assembles_for_other_processors(processor, small_caches, monkeypatch):
+    """All kernels of a step; they call nothing but functions that every process has."""
+    triple, cpu, width, unit, products = PROCESSORS[processor]
+    model = Text(0.1, layers=1)
+    optimizer = genesis.optim.AdamW(model.parameters(), lr=0.1)
+    x, y = (genesis.randint(0, TOKENS, (BATCH, LENGTH)) for _ in range(2))
+
+    def step(x, y):
+        optimizer.zero_grad()
+        with genesis.autocast("cpu", dtype=genesis.bfloat16):
+            loss = F.cross_entropy(model(x).reshape(-1, TOKENS), y.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step(x, y)
+    graph = jit.trace(step, x, y)
+    monkeypatch.setattr(loops, "width", lambda: width)
+    monkeypatch.setattr(rates, "unit_of_pairs", lambda lanes: unit)
+    phases = Step(jit.optimized(graph).program, native=False).plan.phases
+    assert ops_left_to_the_host(phases) == []
+    parsed = native.binding().parse_assembly(functions_of(phases)[0])
+    parsed.verify()
+    native.binding().initialize_all_targets()
+    native.binding().initialize_all_asmprinters()
+    features = "-prefer-256-bit" if width == 64 else ""
+    machine = native.binding().Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
+    assembly = machine.emit_assembly(parsed)
+    own = set(re.findall(r"^([\w.$]+):", assembly, re.M))
+    called = set(re.findall(r"\t(?:callq?|bl)\t\*?([\w.$]+)", assembly))
+    assert called - own <= {"memcpy", "memset", "_memcpy", "_memset", "_bzero"}
+    assert len(re.findall(products, assembly)) >= 40
 
 
 def test_memory(small_caches, monkeypatch):
