@@ -127,7 +127,7 @@ class Registers(pairs.Pairs):
         """A word of each of so many rows, that begins in two lines of memory."""
         above = self.at(self.line_of_a(p, term), row, "i16")
         below = self.at(above, str(p.a[2]), "i16")
-        mixed = self.mixed(*[self.short(line, 0, count) for line in (above, below)], SIDE)
+        mixed = self.mixed(self.short(above, 0, count), self.short(below, 0, count), SIDE)
         return self.put(f"bitcast <{2 * SIDE} x i16> {mixed} to {self.vector}")
 
 
