@@ -14,9 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import genesis
+from genesis.core.graph.engine import current
 from genesis.core.graph.modes import closed, interception, opened
 from genesis.core.graph.switches import ACTIVE
 from genesis.nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
+from genesis.utils.aten import own, packet
 
 
 def _matmul(arrays: Sequence[Any], out: Any) -> int:
@@ -42,10 +45,39 @@ def _convolution_weight(arrays: Sequence[Any], out: Any) -> int:
     return 2 * int(g.shape[0]) * math.prod(g.shape[2:]) * math.prod(out.shape)
 
 
+def _einsum(arrays: Sequence[Any], out: Any) -> int:
+    """A product of matrices for each operand after the first, which sums over what is in no later one."""
+    operands, terms, result = arrays
+    sizes = {label: n for a, term in zip(operands, terms, strict=True) for label, n in zip(term, a.shape, strict=True)}
+    count, left = 0, set(terms[0])
+    for i, term in enumerate(terms[1:], 1):
+        every, later = left | set(term), set(result).union(*terms[i + 1 :])
+        count += 2 * math.prod([sizes[label] for label in every]) if every - later else 0
+        left = every & later
+    return count
+
+
 FORMULAS: dict[str, Callable[[Sequence[Any], Any], int]] = {
     "matmul": _matmul, "matmul_tn": _matmul_tn, "linear": _linear, "convolution": _convolution,
-    "convolution_weight": _convolution_weight,
+    "convolution_weight": _convolution_weight, "einsum_terms": _einsum,
 }  # fmt: skip
+
+
+_BUILT_IN = len(FORMULAS)
+
+
+def key_of(op: Any, arrays: Sequence[Any]) -> Any:
+    """The operation by which a primitive is counted, as PyTorch has it."""
+    if op.name in ("matmul", "matmul_tn"):
+        dims = [a.ndim for a in arrays[:2]]
+        return packet("mm" if dims == [2, 2] else "mv" if dims == [2, 1] else "dot" if dims == [1, 1] else "bmm")
+    if op.name == "linear":
+        return packet("mm" if arrays[2] is None else "addmm")
+    if op.name == "convolution_weight" or (op.name == "convolution" and current() is not None):
+        return packet("convolution_backward")
+    if op.name == "einsum_terms":
+        return packet("bmm")
+    return packet(op.name) if hasattr(genesis, op.name) or op.name == "convolution" else own(op.name)
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Any], Any]:
@@ -78,24 +110,25 @@ class FlopCounterMode:
 
     Args:
         depth: of modules in the table; display: print it at the end
-        custom_mapping: formulas by the name of ops, as of `register_flop_formula`
+        custom_mapping: formulas by operation (``torch.ops.aten.mm``) or the name of one, as of `register_flop_formula`
 
     >>> import genesis
     >>> from genesis.debug.flop_counter import FlopCounterMode
     >>> with FlopCounterMode(display=False) as counter:
     ...     y = genesis.ones(2, 3) @ genesis.ones(3, 4)
     >>> counter.get_total_flops(), counter.get_flop_counts()
-    (48, {'Global': {'matmul': 48}})
+    (48, {'Global': {<OpOverloadPacket(op='aten.mm')>: 48}})
     """
 
     def __init__(self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: Any = None) -> None:
         self.depth, self.display = depth, display
-        self.flop_counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self._formulas = dict(FORMULAS)
         for target, formula in (custom_mapping or {}).items():
             self._formulas[getattr(target, "__name__", target)] = lambda arrays, out, f=formula: f(
                 *[tuple(a.shape) for a in arrays if hasattr(a, "shape")], out_shape=tuple(out.shape)
             )
+        self._others = len(self._formulas) > _BUILT_IN  # those of programs may have names of PyTorch's
         self._inside: list[tuple[Any, str]] = []
         self._handles: list[Any] = []
 
@@ -129,19 +162,22 @@ class FlopCounterMode:
 
     def _between(self, op: Any, arrays: Sequence[Any], run: Callable[[], Any]) -> Any:
         result = run()
-        formula = self._formulas.get(op.name)
+        if op.name not in self._formulas and not self._others:
+            return result
+        key = key_of(op, arrays)
+        formula = self._formulas.get(key.__name__) or self._formulas.get(op.name)
         if formula is not None and hasattr(result, "shape"):
             count = int(formula(arrays, result))
             for name in ("Global", *dict.fromkeys([path for _, path in self._inside])):
-                self.flop_counts[name][op.name] += count
+                self.flop_counts[name][key] += count
         return result
 
     def get_total_flops(self) -> int:
         """All operations."""
         return sum(self.flop_counts["Global"].values())
 
-    def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """By module, then by op."""
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """By module, then by operation."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:

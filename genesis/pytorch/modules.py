@@ -107,6 +107,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.testing": ("genesis.testing",),
     "torch.types": (),
     "torch.utils": (),
+    "torch.utils._python_dispatch": ("genesis.utils.python_dispatch",),
     "torch.utils.checkpoint": ("genesis.utils.checkpoint",),
     "torch.utils.data": ("genesis.data",),
     "torch.utils.dlpack": ("genesis",),

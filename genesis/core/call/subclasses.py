@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from types import CodeType, FunctionType
 from typing import Any
 
-from genesis.base.errors import ArgumentError, message
+from genesis.base.errors import ArgumentError, UnsupportedError, message
 from genesis.base.locks import process_lock
 from genesis.core.call.generated import compiled
 from genesis.core.call.op import REGISTRY
@@ -134,8 +134,21 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
 
 def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
     """A leaf of a subclass on the memory of a tensor: what ``torch.Tensor._make_subclass`` is."""
+    own = getattr(cls, "__torch_dispatch__", None)
+    if own is not None and getattr(own, "__name__", "") != "_disabled_torch_dispatch_impl":
+        _no_wrappers(cls)
     out = as_subclass(data.detach(), cls)
     return out.requires_grad_() if require_grad else out
+
+
+def _no_wrappers(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
+    raise UnsupportedError(
+        message(
+            cls.__name__,
+            "__torch_dispatch__ of a class is not asked, and tensors without memory that hold others are not there",
+            hint="define __torch_function__, or open a TorchDispatchMode",
+        )
+    )
 
 
 # ---- which arguments are asked
@@ -460,5 +473,8 @@ Tensor.__init_subclass__ = classmethod(_subclassed)  # type: ignore[assignment, 
 Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
 Parameter.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]
 Buffer.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]
-for _name, _method in (("as_subclass", as_subclass), ("_make_subclass", staticmethod(make_subclass))):
+for _name, _method in (
+    ("as_subclass", as_subclass), ("_make_subclass", staticmethod(make_subclass)),
+    ("_make_wrapper_subclass", staticmethod(_no_wrappers)),
+):  # fmt: skip
     setattr(Tensor, _name, _method)

@@ -11,8 +11,7 @@ from typing import Any
 from genesis.base.errors import MissingName, message
 from genesis.pytorch.libraries import of_a_library
 from genesis.pytorch.stand_ins.common import Values, refusal, values
-
-_ROOMS = ("torch", "torch.Tensor", "torch.nn.functional")  # where the operations of ``aten`` are functions or methods
+from genesis.utils.aten import OpOverload, OpOverloadPacket, packet
 
 
 def declared(namespace: str) -> Any:
@@ -21,8 +20,8 @@ def declared(namespace: str) -> Any:
     return space if isinstance(space, SimpleNamespace) else None
 
 
-class Packet:
-    """An operation of ``torch.ops.aten``: the function of that name, whatever the overload.
+class _Aten:
+    """Functions by the names that PyTorch's dispatcher has for them.
 
     >>> import genesis
     >>> from genesis.pytorch import installed
@@ -31,37 +30,24 @@ class Packet:
     tensor([4., 4.])
     """
 
-    def __init__(self, name: str, function: Any) -> None:
-        self.__name__, self._function = name, function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
-
-    def __getattr__(self, overload: str) -> Packet:
-        if overload.startswith("__"):
-            raise AttributeError(overload)
-        return self
-
-    def __repr__(self) -> str:
-        return f"<operation aten::{self.__name__}>"
-
-
-class _Aten:
-    def __getattr__(self, name: str) -> Packet:
+    def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(name)
-        for room in _ROOMS:
-            owner = (
-                importlib.import_module("genesis").Tensor if room == "torch.Tensor" else importlib.import_module(room)
-            )
-            function = getattr(owner, name, None)
-            if callable(function):
-                packet = self.__dict__[name] = Packet(name, function)
-                return packet
+        made = self._packet(name)
+        if made is not None:
+            self.__dict__[name] = made
+            return made
         why = f"torch.ops.aten.{name} is not in Genesis: no function or method has this name"
         if of_a_library(sys._getframe(1)):  # it may only ask for the name, as a key of a table
-            return Packet(name, refusal(f"torch.ops.aten.{name}", why))
+            return OpOverloadPacket(name, refusal(f"torch.ops.aten.{name}", why))
         raise MissingName(why)
+
+    def _packet(self, name: str) -> OpOverloadPacket | None:
+        try:
+            return packet(name)
+        except MissingName:
+            function = getattr(importlib.import_module("torch"), name, None)  # what stands for a name there
+            return OpOverloadPacket(name, function) if callable(function) else None
 
 
 def _load_library(path: Any) -> None:
@@ -77,3 +63,17 @@ def _load_library(path: Any) -> None:
 @values("torch.ops")
 def _ops() -> Values:
     return {"load_library": _load_library, "loaded_libraries": set(), "aten": _Aten()}
+
+
+values("torch._ops")(lambda: {"OpOverload": OpOverload, "OpOverloadPacket": OpOverloadPacket})
+
+
+@values("torch.utils._python_dispatch")
+def _python_dispatch() -> Values:
+    dispatch = importlib.import_module("genesis.utils.python_dispatch")
+    return {
+        "BaseTorchDispatchMode": dispatch.BaseTorchDispatchMode, "_disable_current_modes": dispatch.disabled_modes,
+        "_get_current_dispatch_mode": lambda: (dispatch.modes() or [None])[-1],
+        "_get_current_dispatch_mode_stack": dispatch.modes,
+        "return_and_correct_aliasing": lambda func, args, kwargs, out: out,
+    }  # fmt: skip
