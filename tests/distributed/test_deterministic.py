@@ -344,6 +344,7 @@ def hooked():
     ("make", "width", "reason"),
     [
         (Norm, 6, "buffers"),
+        (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(6, 5)), 6, "buffers"),
         (Kept, 3, "keeps tensors in modules"),
         (Asks, 3, "has no single value"),
         (hooked, 3, "hooks"),

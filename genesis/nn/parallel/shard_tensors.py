@@ -29,8 +29,9 @@ class ShardTensors:
         if self.count == 1:
             return {}
         out = {name: self._leaves(parameter)[shard] for name, parameter in module.named_parameters()}
-        if module.training and shard:  # the first shard's are the module's
-            out |= {name: self._copies(buffer)[shard] for name, buffer in module.named_buffers()}
+        if module.training:  # copies of what they are before the first shard, whose are the module's
+            copies = {name: self._copies(buffer)[shard] for name, buffer in module.named_buffers()}
+            out |= copies if shard else {}
         return out
 
     def _leaves(self, parameter: Any) -> Any:
