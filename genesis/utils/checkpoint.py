@@ -16,7 +16,7 @@ import enum
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from operator import is_not
 from types import CodeType
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from genesis.base.pytree import tree_flatten
 from genesis.core.call.op import Op
 from genesis.core.graph.autocast import restored, state
 from genesis.core.graph.generator import default_generator
-from genesis.core.graph.levels import again, numbered, remembered
+from genesis.core.graph.levels import again, levels, numbered, remembered
 from genesis.core.graph.modes import enable_grad, entered, grad_mode, interception, kernels_are_forced, kernels_only
 from genesis.core.graph.node import Node
 from genesis.core.graph.saved import Packed, packing, saved_tensors_hooks
@@ -182,7 +182,8 @@ class _Run:
             check,
             early_stop,
         )
-        self.rng = default_generator.get_state() if keep_rng else None
+        self.moments = [level.moment() for level in levels() if level.moment is not None]  # with their random numbers
+        self.rng = default_generator.get_state() if keep_rng and not self.moments else None
         self.autocast, self.kernels = state(), kernels_are_forced()
         self.around = packing.get()
         self.epoch = WRITES[0]
@@ -229,8 +230,11 @@ class _Run:
                 kernels_only(self.kernels),
                 _Hooks(fill, _as_it_is),
                 numbered(again(self.levels)),
+                ExitStack() as stack,
                 self.again,
             ):
+                for moment in self.moments:
+                    stack.enter_context(moment())
                 self.function(*self.args, **self.kwargs)
         except _Enough:
             pass

@@ -58,6 +58,8 @@ class Level:
     __slots__ = ("__weakref__", "_site", "created", "name", "number", "randomness", "size", "start")
     kernels: ClassVar[bool] = False  # whether kernels of composites run inside, see `core/call/fused.py`
     draw: ClassVar[Callable[..., Any] | None] = None  # who draws random numbers inside, if not their op
+    # what gives a context in which this goes on as it is now, with the random numbers that come next; None: nothing does
+    moment: ClassVar[Callable[..., Any] | None] = None
 
     def __init__(self, name: str, size: int = 0, randomness: str = "error") -> None:
         self.name, self.size, self.randomness = name, size, randomness

@@ -8,7 +8,8 @@ tensor with a history. What cannot be computed for all at once is computed for o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.functions.function import Function
 from genesis.core.graph import boundary
 from genesis.core.graph.generator import SeededStream, default_generator, seeded_stream
-from genesis.core.graph.levels import Level, levels
+from genesis.core.graph.levels import Level, levels, opened
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.layers.function_rules import RULES, Call
@@ -49,6 +50,19 @@ class ShardLevel(Level):
         finally:
             seeded_stream.reset(token)
         return wrap(together(self, arrays))
+
+    def moment(self) -> Callable[[], AbstractContextManager[None]]:  # type: ignore[override]
+        """A context in which shards go on from here, in a backward that computes some of the forward again."""
+        return partial(self._again, list(self.at))
+
+    @contextmanager
+    def _again(self, at: list[int]) -> Iterator[None]:
+        now, self.at = self.at, list(at)
+        try:
+            with opened(self), without_stream():
+                yield
+        finally:
+            self.at = now
 
 
 class _NoStream(SeededStream):
