@@ -16,6 +16,7 @@ from genesis.nn.parallel.shard_level import ShardLevel, in_one_piece, into, out_
 from genesis.testing.arguments import replace, tensors_in
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
+from genesis.utils.checkpoint import checkpoint
 
 COUNT, ROOM = 4, 1 << 20
 OPS = {name: op for name, op in REGISTRY.items() if not op.kind.draws and not op.written}
@@ -205,6 +206,14 @@ LARGE = {
     "drawn": (lambda t: t[0] * genesis.rand(9, 1) + genesis.randn(40), lambda s: [normal(9, 40, seed=s)], ()),
     "a fixed one and a row": (lambda t: genesis.cat([t[1].expand(9, 1, 8), t[0]], 1), lambda s: [normal(9, 5, 8, seed=s), normal(8)], (1,)),
     "of parameters alone": (lambda t: t[0] * (t[1] * t[1]).sum() + t[1].exp(), lambda s: [normal(9, 40, seed=s), normal(40)], (1,)),
+    "a checkpoint": (
+        lambda t: checkpoint(lambda x, w: F.dropout(F.linear(x, w).tanh(), 0.3) * genesis.rand(40), *t, use_reentrant=False).exp(),
+        lambda s: [normal(9, 40, seed=s), normal(40, 40)],
+        (1,),
+    ),
+    "many weights for what lies apart": (
+        lambda t: F.linear(F.gelu(t[0]).flatten(1), t[1]), lambda s: [normal(8, 64, 12, 12, seed=s), normal(128, 9216)], (1,)
+    ),
     "pieces": (lambda t: genesis.cat(t[0].chunk(4, 1)[::-1], 1) * t[0].flip(0), lambda s: [normal(9, 40, seed=s)], ()),
 }  # fmt: skip
 

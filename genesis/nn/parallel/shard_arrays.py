@@ -156,7 +156,12 @@ def together(owner: ShardLevel, arrays: Sequence[Any]) -> Sharded:
         raise NeedsValues(message("DistributedDataParallel", text))
     if first.nbytes > APART or not all([x.flags.c_contiguous for x in arrays]):
         return Sharded(owner, arrays)
-    whole = memory.empty((len(arrays), *first.shape), first.dtype)
+    return Sharded(owner, whole=beside(arrays))
+
+
+def beside(arrays: Sequence[Any]) -> Any:
+    """Arrays of one shape and dtype as one, whose first dimension they are."""
+    whole = memory.empty((len(arrays), *arrays[0].shape), arrays[0].dtype)
     for i, x in enumerate(arrays):
         whole[i] = x
-    return Sharded(owner, whole=whole)
+    return whole

@@ -17,7 +17,7 @@ from genesis.core.call import computing, dispatch
 from genesis.core.call.halves import F32
 from genesis.core.call.op import Op
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.nn.parallel.shard_arrays import Sharded, together
+from genesis.nn.parallel.shard_arrays import Sharded, beside, together
 from genesis.ops.reductions import along
 
 # elementwise, of each element one operation that is rounded once, or a choice; real numbers
@@ -142,10 +142,10 @@ def _strided(whole: Any, begin: int, shape: tuple[int, ...], strides: tuple[int,
 def _product(op: Op, args: tuple[Any, ...], top: Sharded) -> Any:
     """Rows of all shards times one matrix, where a product of those of one is computed by code of our own."""
     rows, other = args[0], args[1]
-    if not (isinstance(rows, Sharded) and isinstance(other, np.ndarray) and other.ndim == 2 and rows.whole is not None):
+    if not (isinstance(rows, Sharded) and isinstance(other, np.ndarray) and other.ndim == 2):
         return NotImplemented
-    whole = rows.whole
-    if whole.ndim < 3 or not whole.flags.c_contiguous or not whole.size:
+    whole = _beside(rows, other.size)
+    if whole is None or whole.ndim < 3 or not whole.flags.c_contiguous or not whole.size:
         return NotImplemented
     matrix = other.T if op.name == "linear" else other
     if matrix.shape[0] != whole.shape[-1] or not _is_own(whole[0].reshape(-1, whole.shape[-1]), matrix):
@@ -161,12 +161,27 @@ def _product(op: Op, args: tuple[Any, ...], top: Sharded) -> Any:
 def _product_of_columns(op: Op, args: tuple[Any, ...], top: Sharded) -> Any:
     """Products whose sum is all that is wanted, mostly."""
     a, b = args
-    if not (isinstance(a, Sharded) and isinstance(b, Sharded)) or a.whole is None or b.whole is None:
+    if not (isinstance(a, Sharded) and isinstance(b, Sharded)):
         return NotImplemented
-    x, y = a.whole, b.whole
-    if not (x.ndim == 3 == y.ndim and x.flags.c_contiguous and y.flags.c_contiguous and _is_own(x[0].T, y[0])):
+    size = math.prod(a.shape[1:]) * math.prod(b.shape[1:])
+    x, y = _beside(a, size), _beside(b, size)
+    if (
+        x is None
+        or y is None
+        or not (x.ndim == 3 == y.ndim and x.flags.c_contiguous and y.flags.c_contiguous and _is_own(x[0].T, y[0]))
+    ):
         return NotImplemented
     return Sharded(top.owner, factors=(x.reshape(-1, x.shape[2]), y.reshape(-1, y.shape[2])))
+
+
+def _beside(x: Sharded, size: int) -> Any:
+    """All shards as one array, put beside each other if they are less than so many numbers, which are read or written once
+    for all of them then; else None.
+    """
+    if x.whole is not None:
+        return x.whole
+    small = x.size * x.owner.count <= size and all([each.flags.c_contiguous for each in x.arrays])
+    return beside(x.arrays) if small else None
 
 
 def _sum(op: Op, args: tuple[Any, ...], top: Sharded) -> Any:
