@@ -9,7 +9,7 @@
             knows what a statement changes; `granted` are the guards of all that
 `surroundings` what it can reach, which a trace leaves as it was
 `statements` what Python does at each call, taken out of the code; `hosts` keeps it, `words` reads it, `leaves` is what it reads
-`joint`     a function and its gradient in one trace, as two programs; `flow` joins them
+`joint`     a function and its gradient in one trace, as two programs; `flow` joins them; `results` what it returned
 `values`    values that Python needs: decisions; `segments` computes them first
 `entries`   one graph, ready to be called
 `calling`   the Python around a graph, written for it: `checks` asks whether all is as it was, `numbers` asks the host

@@ -9,6 +9,7 @@ from genesis.base.errors import GraphError, message
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer
+from genesis.jit.compiling.results import inside
 from genesis.jit.passes import dead_code, optimized
 from genesis.jit.program import Call, Program
 
@@ -46,7 +47,7 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
         results=gradients,
     )
     bound = graph.with_program(forward)
-    objects = {i: x for i, x in graph.binding.objects.items() if i < tracer.results}
+    objects = {i: inside(x) for i, x in graph.binding.objects.items() if i < tracer.results}
     assert tracer.structure is not None
     bound = replace(bound, binding=replace(bound.binding, objects=objects, structure_out=tracer.structure))
     backward = dead_code(backward)
@@ -65,7 +66,8 @@ def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
     aliases = tuple([(i, a) for i, a in graph.program.aliases if i < end])
     program = replace(graph.program, results=graph.program.results[:end], aliases=aliases)
     assert tracer.structure is not None
-    binding = replace(graph.binding, structure_out=tracer.structure)
+    objects = {i: inside(x) for i, x in graph.binding.objects.items()}
+    binding = replace(graph.binding, objects=objects, structure_out=tracer.structure)
     return Graph(program, binding), decided
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from genesis.autograd.gradients import grad
 from genesis.base.device import MEMORIES
 from genesis.base.errors import GraphError, message
-from genesis.base.pytree import TreeDef, tree_flatten
+from genesis.base.pytree import TreeDef
 from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Op
 from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, node_of
@@ -28,6 +28,7 @@ from genesis.jit.binding import Graph
 from genesis.jit.compiling.hosts import Hosts
 from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.compiling.origins import Asked, share_origins
+from genesis.jit.compiling.results import leaves_of
 from genesis.jit.compiling.stops import Conflict, Moving, Stopped
 from genesis.jit.compiling.values import Number, Values
 from genesis.jit.memory import Capture
@@ -201,7 +202,7 @@ class JointTracer(Tracer):
         self.hosts.settle()
         self._refuse_histories(arguments)
         self.turned = self._turns(arguments)
-        leaves, self.structure = tree_flatten(result)
+        leaves, self.structure = leaves_of(result, [a.tensor() for a in arguments])
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
         leaves = [y.tensor if isinstance(y, Number) else y for y in leaves]

@@ -86,7 +86,7 @@ def _kept(title: str, x: Any) -> Iterator[Kept]:
         yield Kept(title, set(x), lambda: x, functools.partial(_replace, x))
     elif isinstance(x, type):
         yield Kept(title, _own(x), lambda: _own(x), functools.partial(_set, x))
-    elif _is_of_program(type(x)):
+    elif is_of_program(type(x)):
         yield Kept(title, _attributes(x), lambda: _attributes(x), functools.partial(_set, x))
 
 
@@ -107,8 +107,8 @@ def _inside(title: str, x: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(x, classmethod | staticmethod):
         yield title, x.__func__
     elif isinstance(x, type):
-        yield from [(f"{x.__name__}.{name}", y) for c in x.__mro__ if _is_of_program(c) for name, y in vars(c).items()]
-    elif _is_of_program(type(x)):
+        yield from [(f"{x.__name__}.{name}", y) for c in x.__mro__ if is_of_program(c) for name, y in vars(c).items()]
+    elif is_of_program(type(x)):
         yield from [(f"{title}.{name}", y) for name, y in _attributes(x).items()]
         yield type(x).__name__, type(x)
     if isinstance(x, Dependable):
@@ -141,7 +141,7 @@ def _attributes(x: Any) -> dict[str, Any]:
     """The attributes of an object of the program; of modules those that are not this package's."""
     own = dict(getattr(x, "__dict__", None) or {})
     for kind in type(x).__mro__:
-        slots = vars(kind).get("__slots__", ()) if _is_of_program(kind) else ()
+        slots = vars(kind).get("__slots__", ()) if is_of_program(kind) else ()
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__") and hasattr(x, name):
                 own[name] = getattr(x, name)
@@ -154,13 +154,13 @@ def _attributes(x: Any) -> dict[str, Any]:
 
 def _own(kind: type) -> dict[str, Any]:
     """What a class of the program says itself."""
-    if not _is_of_program(kind):
+    if not is_of_program(kind):
         return {}
     return {n: y for n, y in vars(kind).items() if not n.startswith("__") and isinstance(y, _ATOMS)}
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_of_program(kind: type) -> bool:
+def is_of_program(kind: type) -> bool:
     """Whether a class is one of the program, or has its methods from there."""
     files = [y.__code__.co_filename for y in vars(kind).values() if isinstance(y, FunctionType)]
     if not files:
