@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import threading
 import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass
@@ -138,3 +139,40 @@ def test_iterators_of_the_outside_go_on(take):
             warnings.simplefilter("ignore")
             seen.append(([step(loader, genesis.ones(2)).sum().item() for _ in range(4)], next(loader.it)))
     assert seen[0] == seen[1]
+
+
+def test_what_another_thread_does_meanwhile_stays():
+    queue, stop, seen = deque(), threading.Event(), []
+
+    def fill():
+        while not stop.is_set():
+            queue.append(len(seen))
+            seen.append(None)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    try:
+        step = genesis.compile(lambda x: x * 2 if queue is not None else x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(3):
+                step(genesis.ones(2))
+    finally:
+        stop.set()
+        thread.join()
+    assert list(queue) == list(range(len(seen)))
+
+
+def test_arrays_of_all_kinds_can_be_reached():
+    arrays = [np.array(1.0), np.array([None, "a"], dtype=object), np.ones((2, 3)).T, np.empty((0, 2)), np.ones(4)[::-2]]
+
+    @genesis.compile
+    def step(x):
+        np.add(arrays[2], 1, out=arrays[2])
+        return x * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            step(genesis.ones(2))
+    assert (arrays[2] == 4).all()

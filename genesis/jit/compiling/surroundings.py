@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
+from itertools import islice
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +25,8 @@ from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable
 
-MOST = 20_000  # objects, and items of one
+MOST = 20_000  # objects, and bytes of an array
+LOOKED_INTO = 2_000  # items of a container
 _STDLIB = os.path.dirname(os.__file__)
 _ATOMS = (*PLAIN, Tensor, range, slice, CodeType, np.generic)
 
@@ -37,8 +41,8 @@ class Kept(NamedTuple):
 
 
 def surroundings(roots: Iterable[tuple[str, Any]]) -> list[Kept]:
-    """What can be reached from the roots, which have titles."""
-    pending, seen, kept = list(roots), set[int](), list[Kept]()
+    """What can be reached from the roots, which have titles; nothing where another thread may write to it, too."""
+    pending, seen, kept = list(roots) if _is_alone() else [], set[int](), list[Kept]()
     while pending and len(seen) < MOST:
         title, x = pending.pop()
         if isinstance(x, _ATOMS) or id(x) in seen:
@@ -76,7 +80,7 @@ def _same(a: Any, b: Any) -> bool:
 def _kept(title: str, x: Any) -> Iterator[Kept]:
     """What is written to in the thing itself."""
     if isinstance(x, np.ndarray | bytearray | array):
-        if len(x) <= MOST:
+        if memoryview(x).nbytes <= MOST and not (isinstance(x, np.ndarray) and x.dtype.hasobject):
             yield Kept(title, bytes(x), lambda: bytes(x), functools.partial(_refill, x))
     elif isinstance(x, dict):
         yield Kept(title, dict(x), lambda: x, functools.partial(_replace, x))
@@ -93,9 +97,9 @@ def _kept(title: str, x: Any) -> Iterator[Kept]:
 def _inside(title: str, x: Any) -> Iterator[tuple[str, Any]]:
     """What is reached from there in one step."""
     if isinstance(x, dict):
-        yield from [(f"{title}[{key!r}]", y) for key, y in x.items()]
+        yield from [(f"{title}[{key!r}]", y) for key, y in islice(x.items(), LOOKED_INTO)]
     elif isinstance(x, list | tuple | set | frozenset | deque):
-        yield from [(f"{title}[...]", y) for y in x]
+        yield from [(f"{title}[...]", y) for y in islice(x, LOOKED_INTO)]
     elif isinstance(x, FunctionType):
         yield from _of_function(x)
     elif isinstance(x, MethodType):
@@ -175,6 +179,18 @@ def is_of_program(kind: type) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _is_own(name: str) -> bool:
     return not (LIBRARY[name] or name.startswith((_STDLIB, "<frozen")) or "site-packages" in name)
+
+
+def _is_alone() -> bool:
+    """Whether no other thread is in code of the program."""
+    mine = threading.get_ident()
+    for thread, frame in sys._current_frames().items():
+        outer: FrameType | None = frame if thread != mine else None
+        while outer is not None:
+            if _is_own(outer.f_code.co_filename):
+                return False
+            outer = outer.f_back
+    return True
 
 
 # ---- setting back
