@@ -11,6 +11,7 @@ from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels import (
     columns,
+    complexes,
     convolution,
     counts,
     divisions,
@@ -64,7 +65,7 @@ def _made(op: Op) -> Callable[..., Any]:
         return view_of(op)
     if op.name in WRITTEN:
         return with_host(op, written_by_hand(op))
-    return with_host(op, product_of(op, host_kernel(op))) if op.name in OPS else launched(op)
+    return with_host(op, product_of(op, launched(op))) if op.name in OPS else launched(op)
 
 
 def written_by_hand(op: Op) -> Callable[..., Any]:
@@ -108,6 +109,9 @@ def launched(op: Op) -> Callable[..., Any]:
             plan = known[key] = lowered(op, args)
         if plan is not None:
             return plan.run(args)
+        pairs = complexes.computed(op, args) if complexes.among(args) else NotImplemented
+        if pairs is not NotImplemented:
+            return pairs
         forward = turned(args)
         return otherwise(*args) if forward is None else kernel(*forward)
 
@@ -196,6 +200,8 @@ def written(target: CudaArray, source: CudaArray) -> bool:
         source = MEMORY.copy(source)
     if min(target.strides + source.strides, default=0) < 0 and target.dtype == source.dtype:
         return moves.copied(target, source)
+    if target.dtype.kind == "c" and (target.dtype != source.dtype or target.dtype.itemsize > 8):
+        return complexes.written(target, source, written)
     key = signature(target), signature(source)
     if key not in _writes:
         out = Spec(target.shape, target.dtype, strides=target.strides)
