@@ -271,6 +271,17 @@ def test_convolutions_of_16_bits_stay_so(gpu):
     assert made.explain().flops == len(calls) * operations
 
 
+def test_tensors_of_one_number_are_counted_in_one_launch(gpu):
+    """How many batches each batch norm saw: a number each, of which none is read."""
+    model = nn.Sequential(*[nn.BatchNorm1d(n) for n in (16, 16, 16, 16)]).to("cuda")
+    x = genesis.zeros(8, 16, device="cuda")
+    step_of_model = lambda x: model(x)  # noqa: E731
+    step_of_model(x)
+    made = step_of(jit.optimized(jit.trace(step_of_model, x)).program)
+    (counts,) = [p for p in made.phases if p.stages and {c.outs[0].spec.shape for c in p.calls} == {()}]
+    assert len(counts.stages) == 4
+
+
 def test_an_optimizer_moves_what_it_must(gpu):
     """Adam reads a parameter, its gradient and two averages, and writes three of these: once, whatever is clipped or scaled."""
     w = nn.Parameter(genesis.zeros(1 << 16, device="cuda"))

@@ -25,7 +25,7 @@ from genesis.cuda.steps.held import Held
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions as rules
 from genesis.jit.lowering.assemble import assembled, flat
-from genesis.jit.lowering.groups import Group, without_ones
+from genesis.jit.lowering.groups import Group, of_one, without_ones
 from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store
 from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Unknown
 from genesis.jit.lowering.phases import Phase, Stage
@@ -299,7 +299,7 @@ class _Regions:
         return out
 
     def _stages(self, group: Group, stored: set[Var]) -> list[Stage]:
-        told = flat(group, stored)
+        told = flat(group if group.axes or group.rows is not None else of_one(group), stored)
         nests = assembled(group, stored, PROCESSORS) if told is None else [told[:2]]
         count = 0 if told is None else told[2]
         return [self._stage(nest, operands, count) for nest, operands in nests if nest.body and nest.writes]

@@ -206,3 +206,11 @@ def _cut_part(part: Part, axes: Sequence[int], rows: int | None) -> Part:
     if list(part.axes) == list(axes):
         return part
     return _with_axes(part, axes, lambda s: cut(part.axes, s, axes))
+
+
+def of_one(group: Group) -> Group:
+    """A group without axes as a loop of one round: told how long it is, it is one launch with others like it."""
+    parts = [_with_axes(part, (1,), lambda _: (1,)) for part in group.parts]
+    made = Group(parts[0], group.in_any_order)
+    made.parts, made.given, made.why = parts, {give.var: give for part in parts for give in part.gives}, group.why
+    return made
