@@ -108,3 +108,25 @@ def test_machine_code(form):
     made = started(run)
     texts = [machine_code(kernel, aligned) for kernel, aligned in {(k.source, a): (k, a) for k, a in made}.values()]
     assert sum(["LDG.E.128" in text or "LDG.E.64" in text for text in texts]) >= 3
+
+
+def test_statistics_are_computed_once():
+    """The running ones are those that the norm was computed with, and a batch that was written to since has its own."""
+    x = tensors(FORMS[0])[0].detach()
+
+    def trained(x):
+        norm = nn.BatchNorm2d(6, device=x.device)
+        norm(x)
+        again = norm(x.mul(2.0))
+        return again, norm.running_mean, norm.running_var, channel_moments(x)
+
+    with emulated() as gpu:
+        same(trained, x, tolerance=2e-5)
+        there, norm = x.to("cuda"), nn.BatchNorm2d(6, device="cuda", track_running_stats=True)
+        norm(there)
+        launches = []
+        for run in (lambda: norm(there), lambda: F.batch_norm(there, None, None, norm.weight, norm.bias, True)):
+            before = gpu.calls["launch"]
+            run()
+            launches.append(gpu.calls["launch"] - before)
+    assert launches == [9, 1]  # two means that move, and a count

@@ -17,7 +17,7 @@ from genesis.arrays.spec import Spec, strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.scalars import Expression, Symbol
-from genesis.cuda.arrays import CudaArray
+from genesis.cuda.arrays import CudaArray, empty
 from genesis.cuda.kernels.lowering import MOST
 from genesis.cuda.kernels.norms import by_rule
 from genesis.cuda.kernels.wanted import kernels_wanted
@@ -25,6 +25,7 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering.layouts import dense
 from genesis.jit.lowering.parts import Builder, Memory, Part, row_strides, rule, total, wide
 from genesis.jit.program import Call
+from genesis.ops.learning.norm import of_call
 
 NORM, MOMENTS = "fused.standardized_channels.CudaArray", "fused.channel_moments.CudaArray"
 RULED = [f"{name}{part}" for name in (NORM, MOMENTS) for part in ("", ".backward")]
@@ -60,7 +61,13 @@ def standardized_channels(input: CudaArray, dim: Any, weight: Any, bias: Any, ep
     args = (input, dim, weight, bias, eps)
     plan = by_rule(NORM, args, outs)
     assert plan is not None
-    out, mean, variance = plan.run(args)
+    each, count = empty(input.on, (2, input.shape[1]), F32), input.shape[1]
+    mean, variance = (each.seen(row * count * F32.itemsize, (count,), (1,)) for row in (0, 1))
+    out = empty(input.on, input.shape, input.dtype, outs[0].strides)
+    plan.into(args, [out, mean, variance])
+    here = of_call.moments
+    if here is not None:
+        here[id(input)] = input, each
     return out, (input, mean, variance, weight, eps)
 
 
@@ -100,7 +107,11 @@ standardized_channels.forward_op.infer, standardized_channels.backward_op.infer 
     infer=lambda input: (Spec((2, input.shape[1]), F32), ("input", Spec((2, input.shape[1]), F32))),
 )
 def channel_moments(input: CudaArray) -> Any:
-    """The kernel of the statistics of channels."""
+    """The kernel of the statistics of channels, which the batch norm that asks for them may have found already."""
+    here = of_call.moments
+    if here is not None and id(input) in here:
+        each = here[id(input)][1]
+        return each, (input, each)
     plan = by_rule(MOMENTS, (input,), [Spec((2, input.shape[1]), F32)] * 2)
     assert plan is not None
     out, kept = plan.run((input,))

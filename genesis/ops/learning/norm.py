@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
 from genesis.base.quiet import quietly
@@ -176,6 +178,17 @@ def channel_moments(input: Tensor) -> Tensor:
 samples(channel_moments, lambda t: [case(t(4, 3)), case(t(2, 3, 4)), case(t(2, 2, 17))])
 
 
+class _OfCall(threading.local):
+    """Of the batch norm that this thread computes, of arrays of a device: the moments that its kernel found, by what they
+    are of. Kernels see no variables of a context.
+    """
+
+    moments: dict[int, tuple[Any, Any]] | None = None
+
+
+of_call = _OfCall()
+
+
 @composite(
     halves="input",
     written=("running_mean", "running_var"),
@@ -217,10 +230,15 @@ def batch_norm(
         raise ArgumentValueError(
             message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
         )
-    out = standardized_channels(input, tuple(dims), weight, bias, eps)
-    if training and running_mean is not None and running_var is not None:
-        with no_grad():
-            _move_running(running_mean, running_var, input, count / (count - 1), momentum)
+    if isinstance(input._array, DeviceArray):
+        of_call.moments = {}
+    try:
+        out = standardized_channels(input, tuple(dims), weight, bias, eps)
+        if training and running_mean is not None and running_var is not None:
+            with no_grad():
+                _move_running(running_mean, running_var, input, count / (count - 1), momentum)
+    finally:
+        of_call.moments = None
     return out  # type: ignore[no-any-return]
 
 
