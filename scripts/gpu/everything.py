@@ -213,12 +213,20 @@ def newest(lines: Lines, name: str) -> float:
     return max([r["at"] for r in lines.all() if r["part"] == name and "at" in r], default=0.0)
 
 
+def cut(log: Path, most: int = 4 << 20) -> None:
+    """Keep the beginning and the end of what was printed: more is not always taken back from a machine."""
+    if log.exists() and log.stat().st_size > most:
+        text = log.read_bytes()
+        log.write_bytes(text[: most // 2] + b"\n[...]\n" + text[-most // 2 :])
+
+
 def summary(out: Path, lines: Lines, seconds: float) -> int:
     """Say, and write, how it went."""
     records = lines.all()
     done = [r for r in records if r["state"] == "done"]
     wrong = [{k: r[k] for k in ("part", "check", "said")} for r in done if not r["ok"]]
     left = sorted({f"{r['part']}: {r['check']}" for r in records if r["state"] == "not reached"})
+    cut(out / "log.txt")
     told = {"checks": len(done), "wrong": wrong, "not reached": left, "seconds": round(seconds, 1)}
     (out / "summary.json").write_text(json.dumps(told, indent=1))
     print(f"{len(done)} checks, {len(wrong)} wrong, {len(left)} not reached, {seconds:.0f} s; {out / 'summary.json'}")

@@ -119,3 +119,16 @@ def test_packages_that_a_machine_has_are_its_own(monkeypatch):
     everything = importlib.import_module("everything")
     there = [name for name in ("ml_dtypes-1.0-any.whl", "nvmath_python-1.0-any.whl") if everything.is_there(Path(name))]
     assert there == ["ml_dtypes-1.0-any.whl"]
+
+
+def test_what_was_printed_stays_small(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    everything = importlib.import_module("everything")
+    log = tmp_path / "log.txt"
+    everything.cut(log)  # there is none
+    log.write_text("begin" + "x" * 5000 + "end")
+    everything.cut(log, 10_000)
+    assert log.stat().st_size == 5008
+    everything.cut(log, 100)
+    text = log.read_text()
+    assert len(text) == 107 and text.startswith("begin") and text.endswith("end")
