@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dis
 import enum
 import operator
@@ -176,7 +177,7 @@ SIDE_EFFECTS.add(assert_fn)
 
 def _instruction(frame: FrameType) -> tuple[list[dis.Instruction], int]:
     instructions = list(dis.get_instructions(frame.f_code))
-    return instructions, next(i for i, each in enumerate(instructions) if each.offset == frame.f_lasti)
+    return instructions, bisect.bisect_right(instructions, frame.f_lasti, key=lambda each: each.offset) - 1
 
 
 class Proxy:
@@ -263,9 +264,11 @@ class Proxy:
 def _in_assert(frame: FrameType) -> bool:
     """Whether a frame asks for a truth value in an ``assert``."""
     instructions, at = _instruction(frame)
-    return instructions[at].opname.startswith("POP_JUMP") and any(
-        [each.opname == "LOAD_ASSERTION_ERROR" or each.argval == "AssertionError" for each in instructions[at : at + 3]]
-    )
+    # since Python 3.13 a value is made a bool by the comparison, or by an instruction of its own
+    jumps = [i for i in (at, at + 1) if instructions[i].opname in ("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE")]
+    jump = jumps[0] if jumps else len(instructions)
+    after = instructions[jump + 1 : jump + 3]
+    return any([i.opname == "LOAD_ASSERTION_ERROR" or "AssertionError" in str(i.argrepr) for i in after])
 
 
 class Attribute(Proxy):
