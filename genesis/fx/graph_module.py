@@ -159,7 +159,7 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Make the forward anew, after the graph was changed."""
         written = self._graph.python_code(root_module="self")
-        self.__dict__["_code"], self.__dict__["_globals"] = written.src, written.globals
+        self.__dict__["_code"] = written.src
         if isinstance(codegen := self._graph._codegen, PyTreeCodeGen):
             self.__dict__["_in_spec"], self.__dict__["_out_spec"] = (
                 codegen.pytree_info.in_spec,
@@ -234,7 +234,7 @@ class GraphModule(Module):
         return _made, (_shared(type(self)), self._state(), type(self).__name__)
 
     def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_code", "_globals")}
+        return {name: value for name, value in self.__dict__.items() if name != "_code"}
 
     def _filled(self, state: dict[str, Any], class_name: str) -> None:
         self.__dict__.update(state)

@@ -15,6 +15,7 @@ import genesis
 from genesis import fx, nn
 from genesis.core.call.subclasses import KINDS, ROUTED
 from genesis.fx.experimental.optimization import fuse, optimize_for_inference, remove_dropout
+from genesis.fx.graph_module import _CodeOnlyModule
 from genesis.fx.proxy import TraceError
 
 
@@ -53,6 +54,14 @@ def test_copies_and_pickles_do_the_same_and_have_numbers_of_their_own(net):
         other.graph.lint()
     shallow = copy.copy(traced)
     assert shallow.conv.weight is traced.conv.weight and shallow.graph is not traced.graph
+
+
+def test_what_a_graph_module_has_is_copied_by_programs_that_do_it_themselves(net):
+    traced = fx.symbolic_trace(net)
+    parts = _CodeOnlyModule(copy.deepcopy(traced.__dict__))
+    other = fx.GraphModule(parts, parts.__dict__["_graph"], "Other")
+    x = genesis.randn(2, 1, 6, 6)
+    assert genesis.equal(other(x), net(x)) and other.conv.weight is not traced.conv.weight and str(other).startswith("Other(")
 
 
 def test_a_trace_is_not_changed_by_what_is_done_to_a_copy(net):
