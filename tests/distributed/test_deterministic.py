@@ -422,3 +422,11 @@ def test_gradients_of_gradients_of_what_is_computed_at_once(alone):
     for ours, theirs in zip(second(parallel), second(model), strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-5)
     assert parallel.shards.reason is None
+
+
+def test_a_call_that_fails_is_no_reason(alone):
+    parallel = DistributedDataParallel(Residual(6), shards=4)
+    with pytest.raises(RuntimeError, match="input has 5 features"):
+        parallel(genesis.randn(8, 5))
+    parallel(genesis.randn(8, 6)).sum().backward()
+    assert parallel.shards.reason is None

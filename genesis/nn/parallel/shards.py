@@ -77,7 +77,11 @@ class Shards:
         forward = _Forward(self, module)
         outputs = forward.at_once(leaves, structure, rows) if self.here > 1 else NotImplemented
         if outputs is NotImplemented:
-            outputs = forward.one_by_one(leaves, structure, rows)
+            try:
+                outputs = forward.one_by_one(leaves, structure, rows)
+            except Exception:
+                self.known.clear()  # it was no reason: the next call may be right
+                raise
         forward.end()
         return outputs
 
