@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import DeviceArray, snapshot
-from genesis.arrays.protocol import Dispatched, Layer, Virtual, value_of
+from genesis.arrays.protocol import Dispatched, Layer, Virtual, asked_for_at, value_of
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, UnsupportedError, message
@@ -216,6 +216,11 @@ class Tracer(AskedNumbers):
     def number(self, tensor: Tensor) -> Any:
         """What stands for the element of a tensor as a number; None if there is nothing."""
         return None
+
+    def version_read(self, tensor: Tensor) -> None:
+        """The function asks how often a tensor was written to: in a graph there are no writes."""
+        text = "how often a tensor was written to is another number at each call"
+        raise GraphError(message("trace", text, [*asked_for_at(line_here()), ("tensor", tensor._spec())]))
 
     def keeps(self, tensor: Any) -> None:
         self.memory.keeps(tensor)

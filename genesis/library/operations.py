@@ -207,15 +207,15 @@ class CustomOp:
             known = ", ".join(str(k) for k in self._kernels)
             problem = f"has no kernel for {kind}" + (f", only for {known}" if known else "")
             raise UnsupportedError(message(self.name, problem, hint=f"register_kernel({kind!r})"))
-        before = {name: t._version for name, t in tensors.items()}
+        before = {name: t._write_count for name, t in tensors.items()}
         given, keywords = self._apart(inputs)
         result = kernel(*given, **keywords)
         for name, t in tensors.items():
-            if t._version != before[name] and name not in self.mutates_args:
+            if t._write_count != before[name] and name not in self.mutates_args:
                 raise InplaceError(
                     message(self.name, f"wrote to {name}, which mutates_args does not name", [("schema", self.schema)])
                 )
-            if t._version == before[name] and name in self.mutates_args:
+            if t._write_count == before[name] and name in self.mutates_args:
                 bump(t, self.name)  # by way of NumPy or C, which count no writes
         for y in tree_flatten(result)[0]:
             if isinstance(y, Tensor) and any(y is t for t in tensors.values()):

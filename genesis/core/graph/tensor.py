@@ -316,6 +316,13 @@ class Tensor(Methods):
 
     @property
     def _version(self) -> int:
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().version_read(self)
+        return self._write_count
+
+    @property
+    def _write_count(self) -> int:
+        """How often the memory was written to."""
         return 0 if self._counter is None else self._counter.count
 
     @property

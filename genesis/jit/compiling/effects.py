@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, ValuesView
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -21,6 +22,8 @@ import numpy as np
 
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import PLAIN
+from genesis.core.graph.version import WRITES
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
 from genesis.jit.compiling.reads import Reads
 from genesis.jit.compiling.stops import Effect, Leaked, Position, Stopped, position
@@ -32,11 +35,13 @@ from genesis.jit.compiling.stores import (
     remainders_of,
     stores_of,
 )
+from genesis.jit.compiling.writers import CONTAINERS, WRITING, Writer, receiver, writers_of
 from genesis.jit.compiling.young import is_young, stores_in
 
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
+_OF_STACKS = ("enter_context", "push", "callback", "close", "pop_all")  # of `contextlib`
 _LOOKING, _WRITING = "says what a tensor is", "writes to items of one"
 _LOOKS = [
     "shape", "dtype", "device", "ndim", "size", "dim", "numel", "itemsize", "element_size", "nbytes", "stride",
@@ -44,11 +49,25 @@ _LOOKS = [
 ]  # fmt: skip  # of tensors: they say what one is
 
 
+@dataclass(slots=True)
+class Lines:
+    """What is known of lines of the program, from calls that were watched: by file and line.
+
+    Attributes:
+        objects: what they change, or what they call does, where it is known; by id
+        writing: those that call code of the program which writes to tensors
+    """
+
+    objects: dict[tuple[str, int], dict[int, Any]] = field(default_factory=dict)
+    writing: set[tuple[str, int]] = field(default_factory=set)
+
+
 class Watch(Reads):
     """Looks on while a function runs.
 
     Attributes:
         effect: the first effect
+        seen: what is known of lines
     """
 
     def __init__(self, known: set[CodeType] | None = None) -> None:
@@ -63,6 +82,8 @@ class Watch(Reads):
         self._importing: FrameType | None = None
         self.lines: set[tuple[str, int]] = set()  # of programs, that are known to write to objects: they must not run
         self.seeing: Any = None  # the profile function
+        self.seen = Lines()
+        self._began: dict[int, int] = {}  # by frame: how often tensors had been written to
         self.unknown = False  # whether code ran that had not been looked at
         self._is_behind = False  # see `behind`
         self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
@@ -168,8 +189,12 @@ class Watch(Reads):
         module = os.path.relpath(name, _STDLIB).partition(os.sep)[0].removesuffix(".py")
         if module not in BUILDING if not name.startswith(_NUMPY) else "random" in name:
             self._note(f"a call of {frame.f_code.co_name}", outer)
+        elif frame.f_code.co_name in (*WRITING, *_OF_STACKS) and frame.f_code.co_argcount:  # of a Counter, say
+            held = frame.f_locals.get(frame.f_code.co_varnames[0])
+            if held is not None and not is_young(held):
+                self._note(f"a call of {type(held).__name__}.{frame.f_code.co_name}", outer, None, held)
 
-    def _note(self, what: str, frame: FrameType, instruction: int | None = None) -> None:
+    def _note(self, what: str, frame: FrameType, instruction: int | None = None, held: Any = None) -> None:
         at = position(frame.f_code, frame.f_lasti if instruction is None else instruction)
         if instruction is not None:
             self.writes.add((frame.f_code.co_filename, at[0]))
@@ -177,6 +202,8 @@ class Watch(Reads):
             self.effect = Effect(what, frame.f_code.co_filename, at[0])
         if (frame.f_code, at) not in self.effects:
             self.effects[frame.f_code, at] = self._on_the_way(frame, at)
+        for code, (line, _) in self.effects[frame.f_code, at] if held is not None else ():
+            self.seen.objects.setdefault((code.co_filename, line), {})[id(held)] = held
         if self.known is not None:
             raise Stopped
 
@@ -195,6 +222,7 @@ class Watch(Reads):
         if code.co_flags & 0x2A0 and id(frame) not in self._frames and _resumed(frame):
             self._note("a generator from outside goes on", frame)
         self._frames.add(id(frame))
+        self._began[id(frame)] = WRITES[0]
         self.codes.add(code)
         if self.known is not None:
             for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
@@ -218,6 +246,8 @@ class Watch(Reads):
             stores = tuple([s for s in stores if not self._is_own(frame, code, s)])
         if stores or code.co_flags & 0x280:  # or it is a coroutine
             return True
+        if any([self._changed_by(frame, code, writer) is not None for writer in writers_of(code)]):
+            return True
         for from_globals, chain in names_of(code):
             value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
             for name in (*chain[1:], None):
@@ -236,7 +266,28 @@ class Watch(Reads):
             return self._may_write(self._value(frame, store.target), store.name)
         return len(store.target) == 1 and store.target[0] in makes(code)
 
+    def _changed_by(self, frame: FrameType, code: CodeType, writer: Writer) -> Any:
+        """What a writer changes that was there before, as far as the names tell by now."""
+        held = self._value(frame, writer.target) if writer.target is not None else None
+        if writer.kind == "call":
+            *owner, name = writer.by
+            if owner == ["?"]:  # ``super().__setattr__``
+                owner = list(code.co_varnames[:1])
+            held = receiver(
+                name, self._value(frame, writer.by), self._value(frame, tuple(owner)) if owner else None, held
+            )
+            if isinstance(held, (Tensor, *PLAIN)):
+                return None
+        elif not writer.sure or not isinstance(held, CONTAINERS):
+            return None
+        return None if held is None or is_young(held) else held
+
     def _left(self, frame: FrameType, code: CodeType) -> None:
+        if self._began.pop(id(frame), WRITES[0]) != WRITES[0] and frame.f_back is not None:
+            outer = frame.f_back
+            self.seen.writing |= {
+                (c.co_filename, line) for c, (line, _) in self._on_the_way(outer, position(outer.f_code, outer.f_lasti))
+            }
         written = self._written.pop(id(frame), ())
         for target, name, _, sure, at in stores_of(code):
             if name == "grad" and (target is None or not sure):
@@ -249,6 +300,10 @@ class Watch(Reads):
                     self._note(f"a write to {name}" if name else "a write to an object", frame, at)
             elif not sure or not self._may_write(self._value(frame, target), name):
                 self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, at)
+        for writer in writers_of(code):
+            held = self._changed_by(frame, code, writer)
+            if held is not None:
+                self._note(f"a write to a {type(held).__name__}", frame, writer.at, held)
         for from_globals, chain in reads_of(code):
             self._read(frame, from_globals, chain)
         self._read_unnamed(frame, code)
@@ -283,10 +338,10 @@ class Watch(Reads):
     def _called(self, frame: FrameType, function: Any) -> None:
         if self.numbers and takes_floats(function):
             raise Leaked(self._sources_of(frame))
-        if not is_pure(function):
-            name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
+        name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
+        if not is_pure(function) or (name in WRITING and self._is_default(owner)):
             kind = "" if owner is None or isinstance(owner, ModuleType) else f"{type(owner).__name__}."
-            self._note(f"a call of {kind}{name}", frame)
+            self._note(f"a call of {kind}{name}", frame, None, owner if isinstance(owner, CONTAINERS) else None)
 
 
 @functools.cache

@@ -27,7 +27,7 @@ from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
 from genesis.jit.compiling.division import divided, undivided
-from genesis.jit.compiling.effects import Watch
+from genesis.jit.compiling.effects import Lines, Watch
 from genesis.jit.compiling.entries import Entry, aside, key_of, only_float
 from genesis.jit.compiling.granted import granted, leave_changes
 from genesis.jit.compiling.hosts import containers_in, within
@@ -35,7 +35,7 @@ from genesis.jit.compiling.joint import Decided, Joint, JointTracer
 from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
-from genesis.jit.compiling.stops import Conflict, Effect, Leaked, Moving, Stopped, position
+from genesis.jit.compiling.stops import Anew, Conflict, Effect, Leaked, Moving, Set, Stopped, position
 from genesis.jit.compiling.surroundings import changed, surroundings
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
@@ -95,6 +95,7 @@ class CompiledFunction:
         self._read_arguments: set[Any] = set()  # those among the arguments: (structure, index)
         self._statements: dict[Any, Rewritten] = {}  # what Python does at each call, by code
         self._lines: set[tuple[str, int]] = set()  # that write to objects
+        self._seen = Lines()
         self._keeps = not self.fullgraph  # whether what computes with numbers is kept, too
         self._constant: set[Any] = set()  # those of both that no graph can ask for
         name = self.name or getattr(self.original, "__name__", type(self.original).__name__)
@@ -251,6 +252,7 @@ class CompiledFunction:
     def _watched(self, key: Any, args: Any, kwargs: Any) -> Any:
         """A call as it is, watched for effects."""
         watch, token = Watch(), watched.set(True)
+        watch.seen = self._seen
         try:
             with watch:
                 result = self.original(*args, **kwargs)
@@ -301,12 +303,16 @@ class CompiledFunction:
                 if entry.identity() in self._constant or entry.identity() in self._read:
                     raise NotKept(f"{text} is read and changed") from None
                 self._read[entry.identity()] = entry
-            except (Stopped, ValueNeeded, Conflict) as error:
+            except (Stopped, ValueNeeded, Conflict, Anew) as error:
                 if isinstance(error, Stopped):
                     error.args = (watch,)
                 if watch.unknown or self.fullgraph or not self._take(watch, error):
                     if isinstance(error, Conflict):
                         raise NotKept(f"{error.args[1]} is read, which a statement changes that Python does") from None
+                    if isinstance(error, Anew):
+                        raise NotKept(
+                            f"{error.args[1].name} is made anew at each call, a statement changes it"
+                        ) from None
                     raise
             finally:
                 compiling.reset(token)
@@ -316,6 +322,7 @@ class CompiledFunction:
         """What looks on while the function is traced, which knows what runs then."""
         by_code = {code: r for r in self._statements.values() for code in r.codes}
         watch = Watch(self._codes | set(by_code))
+        watch.seen = self._seen
         watch.lines, watch.names = self._lines, lambda code: by_code[code].names() if code in by_code else None
         return watch
 
@@ -327,7 +334,16 @@ class CompiledFunction:
             lines += [(code, position(code, tb.tb_lasti))] if watch.is_of_program(code) else []
             tb = tb.tb_next
         lines.reverse()
-        if self._take_one([error.args] if isinstance(error, Conflict) else lines):
+        if isinstance(error, Stopped) and watch.effects:
+            lines = list(watch.effects.values())[-1]  # an effect may be seen when code begins or ends
+        if isinstance(error, Conflict | Anew):
+            return self._take_one([error.args])
+        if self._take_one(lines[:1]):
+            return True
+        if isinstance(error, Stopped) and lines and lines[0][0] not in self._codes:
+            watch.unknown = True  # what else it does is to be seen before the statement that calls it is taken out
+            return False
+        if self._take_one(lines[1:]):
             return True
         if self._keeps and isinstance(error, ValueNeeded):
             self._keeps = False  # graphs hold for the numbers then
@@ -340,7 +356,12 @@ class CompiledFunction:
         for code, line in lines:
             try:
                 known = by_code.get(code) or Rewritten(code)
-                known.take_reads(line) if isinstance(line, str) else known.take(*line)
+                if isinstance(line, Set):
+                    known.take_sets(line.name)
+                elif isinstance(line, str):
+                    known.take_reads(line)
+                else:
+                    known.take(*line)
             except NoStatement:
                 continue
             self._statements[known.code] = known

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from types import CellType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,11 @@ from genesis.jit.compiling.leaves import (
     is_set,
 )
 from genesis.jit.compiling.statements import KNOWN
+from genesis.jit.compiling.stops import Anew, Set
 from genesis.jit.compiling.stores import caught, sets_gradients
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import Reading
+from genesis.jit.compiling.writers import CONTAINERS
 from genesis.jit.compiling.young import is_young
 from genesis.jit.traced import Cell, Traced
 
@@ -54,6 +56,7 @@ class Hosts:
         self.closed: list[tuple[int, Tensor]] = []  # those whose history is used up, by their index
         self.containers: list[Any] = []  # lists and dictionaries among the arguments
         self._changed: list[tuple[Any, Any, Any]] = []
+        self._copied: list[tuple[Any, list[Any], str]] = []  # containers that are made anew, and what was in them
         self._arguments: list[tuple[Any, int]] = []  # see `HostCall.arguments`, of the statement that is being kept
 
     # ---- keeping
@@ -80,7 +83,19 @@ class Hosts:
 
         call = HostCall(title, build)
         reading = Reading(statement, cells, call, self._cell, self.tracer._is_open)
-        reading.read(KNOWN[code.co_filename, code.co_firstlineno])
+        known = KNOWN[code.co_filename, code.co_firstlineno]
+        try:
+            reading.read(known)
+        except Anew as made:
+            raise self._anew(code, *made.args) from None
+        own_cells = [cells[name] for name in sets]
+        call.changes = [(held, key) for held, key in call.changes if not any([held is cell for cell in own_cells])]
+        for line in range(known.lineno, (known.end_lineno or known.lineno) + 1):
+            seen, at = self.tracer.watch.seen, (code.co_filename, line)
+            call.changes += [
+                (x if isinstance(x, CONTAINERS) else vars(x), None) for x in seen.objects.get(at, {}).values()
+            ]
+            call.writes = call.writes or at in seen.writing
         if call.may_raise and caught(sys._getframe(1), self.tracer.watch.saw):
             raise NotKept(message("compile", f"an error that is raised at {title} may be caught in the function"))
         self._keep(call, told)
@@ -104,6 +119,13 @@ class Hosts:
         for held, name in call.changes:
             self._change(held, name, len(self.calls), call.title)
 
+    def _anew(self, code: CodeType, name: str) -> BaseException:
+        """A statement changes what the function made: Python has to make it, too."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and code not in frame.f_code.co_consts:
+            frame = frame.f_back
+        return Anew(frame.f_code, Set(name))
+
     def _leaf(self, x: Any, told: list[int], title: str) -> Any:
         """What stands for something that is read."""
         if isinstance(x, HostValue):
@@ -126,6 +148,7 @@ class Hosts:
             raise NotKept(message("compile", f"a {type(x).__name__} among the arguments is read or changed at {title}"))
         if type(x) is tuple or (type(x) in (list, set, dict) and is_young(x)):
             items = list(x.items()) if type(x) is dict else list(x)
+            self._copied.append((x, items, title))
             return Container(type(x), [self._leaf(item, told, title) for item in items])
         if type(x) in PLAIN or isinstance(x, type | ModuleType) or not is_young(x):
             return x
@@ -199,6 +222,13 @@ class Hosts:
     def settle(self) -> None:
         """The function has returned: which statements come before what is written to tensors?"""
         self.containers = []  # they hold tensors of the trace
+        for x, items, title in self._copied:
+            now = list(x.items()) if type(x) is dict else list(x)
+            if len(now) != len(items) or any([not _same(a, b) for a, b in zip(now, items, strict=True)]):
+                raise NotKept(
+                    message("compile", f"the {type(x).__name__} that a statement gets at {title} changes behind it")
+                )
+        self._copied.clear()
         end = self._stamp()
         needed = [self._when(i, call, end) for i, call in enumerate(self.calls)]
         last = max([i for i, early in enumerate(needed) if early], default=-1)
@@ -208,8 +238,26 @@ class Hosts:
                 raise self._refused(call, "it may draw random numbers, and so does the function")
             if any([cell.written != count for cell, count in call.handed]):
                 raise self._refused(call, "a tensor that it gets is written to behind it")
+            if call.writes and self._sees_writes(i, call, end):
+                raise self._refused(call, "it writes to tensors")
+            if any([self._holds(x) for x, _ in call.changes if isinstance(x, np.ndarray)]):
+                raise self._refused(call, "it writes to an array whose memory a tensor has")
             if call.early and any(call.stamp[:2]):
                 raise self._refused(call)
+
+    def _sees_writes(self, index: int, call: HostCall, end: tuple[int, ...]) -> bool:
+        """Whether something is computed, told or returned that a statement writes to, as it was before."""
+        if call.early and not any(call.stamp):
+            return False
+        handed = {id(cell) for cell, _ in call.handed}
+        sources = [self.sources[k] for k in call.told]
+        apart = any([source is not None and id(source.cell) not in handed for source in sources])
+        return apart or call.stamp != end or any([other.told for other in self.calls[index + 1 :]])
+
+    def _holds(self, array: Any) -> bool:
+        """Whether tensors from outside have the memory of an array."""
+        known = [c.array for c in (*self.tracer.arguments, *self.tracer.memory.captures.values())]
+        return any([isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in known])
 
     def shared(self, results: list[Any]) -> dict[int, tuple[str, int]]:
         """Which of the tensors that statements are told, and may keep, have the memory of a result or of another one: what
@@ -253,6 +301,8 @@ class Hosts:
         written = any([cell.written != count for cell, count in call.arguments])
         if (behind or written) and before:
             raise self._refused(call, "numbers that it changes are asked for before and behind it")
+        if call.writes and call.stamp != end and not before and not any(call.stamp):
+            return True
         if behind or written or (call.raises and not last and not before and not any(call.stamp[:2])):
             return True
         if last or call.blind:
@@ -279,6 +329,12 @@ class Hosts:
 def _made_anew(x: Any, title: str) -> NotKept:
     text = f"the {type(x).__name__} that a statement reads at {title} is made anew at each call"
     return NotKept(message("compile", text))
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether entries of a container are the same: of a dictionary they are pairs."""
+    pairs = type(a) is tuple and type(b) is tuple and len(a) == len(b)
+    return a is b or (pairs and all([x is y for x, y in zip(a, b, strict=True)]))
 
 
 def containers_in(x: Any) -> list[Any]:

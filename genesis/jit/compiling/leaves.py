@@ -143,6 +143,7 @@ class HostCall:
         self.blind, self.raises, self.early, self.feeds = True, False, False, False
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
         self.trusted = False
+        self.writes = False  # whether it writes to tensors
         self.draws = False  # whether it may draw random numbers
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done

@@ -10,6 +10,7 @@ import numpy as np
 
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import HostNumber
+from genesis.jit.compiling.writers import OF_OPERATOR
 from genesis.jit.compiling.young import is_young
 
 # modules of Python whose functions only build objects, or call what they are given
@@ -122,16 +123,23 @@ _ARRAY_WRITES = frozenset({"fill", "sort", "put", "itemset", "partition", "resiz
 def is_pure(function: Any) -> bool:
     """Whether a call of a function in C changes nothing that was there before."""
     name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
-    if owner is None or isinstance(owner, ModuleType):
+    if function in OF_OPERATOR:
+        pure = False
+    elif owner is None or isinstance(owner, ModuleType):
         module = (getattr(function, "__module__", None) or getattr(owner, "__name__", "") or "").partition(".")
         pure = name in _BUILTINS if module[0] == "builtins" else module[0] in _MODULES and "random" not in module[2]
     elif isinstance(owner, np.ndarray | np.generic):
-        pure = name not in _ARRAY_WRITES
+        pure = name not in _ARRAY_WRITES or is_young(owner)
     elif isinstance(owner, (Tensor, *_VALUES)) or name in ("__init__", "__new__", "__init_subclass__"):
         pure = True
     else:
-        pure = any([isinstance(owner, kind) and name in reads for kind, reads in _READS.items()]) or is_young(owner)
+        pure = only_reads(owner, name) or is_young(owner)
     return pure
+
+
+def only_reads(owner: Any, name: str) -> bool:
+    """Whether a method of a container leaves it as it is."""
+    return any([isinstance(owner, kind) and name in reads for kind, reads in _READS.items()])
 
 
 def takes_floats(function: Any) -> bool:

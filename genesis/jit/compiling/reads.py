@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 from array import array
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.stops import Conflict, Moving
 from genesis.jit.compiling.stores import _LOADS, Chain, hands_of, names_of, reads_of, steps_of
-from genesis.jit.compiling.unnamed import asked_by, backing, goes_on_unseen, read_unnamed, ways_of
+from genesis.jit.compiling.unnamed import asked_by, backing, draws_unseen, goes_on_unseen, read_unnamed, ways_of
 from genesis.jit.compiling.young import is_young, stores_in
 
 _CACHING: Any = type(functools.lru_cache(len))
@@ -55,9 +55,10 @@ class Reads:
         self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
         self._caches: dict[int, tuple[Any, int]] = {}  # functions with a cache, and how often it had no answer
         self._properties: list[tuple[dict[str, Any], str]] = []
+        self._defaults: dict[int, defaultdict[Any, Any]] = {}  # by id
         self._texts = Counter[str]()
 
-    def _note(self, what: str, frame: FrameType, instruction: int | None = None) -> None:
+    def _note(self, what: str, frame: FrameType, instruction: int | None = None, held: Any = None) -> None:
         """The program does something that a compiled call would not do again."""
         raise NotImplementedError
 
@@ -71,12 +72,24 @@ class Reads:
         for from_globals, chain in names_of(code):
             value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
             for name in (*chain[1:], None):
+                if isinstance(value, defaultdict):
+                    self._defaults[id(value)] = value
                 if isinstance(value, _CACHING):
                     self._caches.setdefault(id(value), (value, value.cache_info().misses))
                 stores = list(stores_in(value, name)) if name is not None else []
                 value = stores[-1][2] if stores else None
                 if isinstance(value, functools.cached_property) and len(stores) > 1 and name not in stores[0][0]:
                     self._properties.append((stores[0][0], name))
+
+    def _is_default(self, x: Any) -> bool:
+        """Whether a container is what one that makes its items when they are asked for has made: it may be a new one."""
+        ahead = list(self._defaults.values())
+        while ahead:
+            values = list(ahead.pop().values())
+            if any([value is x for value in values]):
+                return True
+            ahead += [value for value in values if isinstance(value, defaultdict)]
+        return False
 
     def forget_cached(self) -> None:
         """Forget the results of a trace that failed: they are no tensors any more."""
@@ -96,7 +109,8 @@ class Reads:
 
     def _value(self, frame: FrameType, chain: Chain) -> Any:
         """What a chain of names is now."""
-        value = frame.f_locals.get(chain[0], frame.f_globals.get(chain[0]))
+        scopes = (frame.f_locals, frame.f_globals, frame.f_builtins)
+        value = next((scope[chain[0]] for scope in scopes if chain[0] in scope), None)
         for name in chain[1:]:
             stores = list(stores_in(value, name))
             value = stores[-1][2] if stores else None
@@ -152,10 +166,9 @@ class Reads:
         """What takes from an iterator in C makes no call."""
         for chain, at in hands_of(code).items():
             value = self._value(frame, chain)
-            owner = (
-                self._value(frame, chain[:-1]) if len(chain) > 1 else value
-            )  # of some nothing tells how old they are
-            if goes_on_unseen(value) and not is_young(owner):
+            owner = self._value(frame, chain[:-1]) if len(chain) > 1 else value  # nothing tells how old iterators are
+            unseen = goes_on_unseen(value) or draws_unseen(value) or draws_unseen(owner)
+            if unseen and not is_young(owner):
                 self._note(f"{'.'.join(map(str, chain))} goes on", frame, max(at, 0) or None)
 
     def _read_globals(self, frame: FrameType, scope: dict[str, Any]) -> None:

@@ -84,6 +84,10 @@ class Rewritten:
         """Take out what reads something, as ``self.count``; the outermost ``if`` that decides by it."""
         self._take([s for s in self._open() if isinstance(s, (*_SIMPLE, ast.If)) and _reads(s, text)][:1])
 
+    def take_sets(self, name: str) -> None:
+        """Take out the first statement that sets a variable."""
+        self._take([s for s in self._open() if isinstance(s, _SIMPLE) and name in _names_set(s)][:1])
+
     @property
     def codes(self) -> set[CodeType]:
         """The code now, and that of functions in it."""

@@ -29,6 +29,16 @@ class Conflict(BaseException):
     """Raised where the function reads what a statement changes that Python does at each call: its code, and the name."""
 
 
+class Anew(BaseException):
+    """Raised where a statement that Python does changes what the function made: the code that made it, and the variable."""
+
+
+class Set(NamedTuple):
+    """The statement that sets a variable."""
+
+    name: str
+
+
 class Moving(BaseException):
     """Raised where the function reads a float, before a statement changes it that Python does: where it is found."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
+import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ _LOADS = (
 _MAKING = ("CALL", "BINARY_OP", "BUILD_", "UNARY_")
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 _ITEMS = (("BINARY_SUBSCR", None), ("BINARY_OP", "[]"))
+_CALLED_AT_ONCE = sys.version_info >= (3, 12)  # then a bit of LOAD_ATTR says what was LOAD_METHOD
 _IGNORED = ("RESUME", "NOP", "CACHE", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "NOT_TAKEN")
 
 
@@ -61,7 +63,9 @@ def steps_of(code: CodeType) -> tuple[_Step, ...]:
                 steps.append(_Step(f"{verb}_FAST", name, 1 if verb == "LOAD" else -1, line))
             continue
         effect = dis.stack_effect(i.opcode, i.arg if i.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
-        steps.append(_Step(i.opname, i.argrepr if i.opname == "BINARY_OP" else i.argval, effect, line, i.offset))
+        value = i.argrepr if i.opname == "BINARY_OP" else code.co_consts[i.arg] if i.opname == "KW_NAMES" else i.argval
+        called = _CALLED_AT_ONCE and i.opname == "LOAD_ATTR" and i.arg is not None and i.arg & 1
+        steps.append(_Step("LOAD_METHOD" if called else i.opname, value, effect, line, i.offset))
     return tuple(steps)
 
 

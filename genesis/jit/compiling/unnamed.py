@@ -82,6 +82,11 @@ def _called(steps: Any, end: int) -> Any:
     return steps[end - 1].value if end > 0 else None
 
 
+def draws_unseen(value: Any) -> bool:
+    """Whether it is a generator of NumPy's random numbers, or a method of one: the calls of these are not seen."""
+    return type(getattr(value, "__self__", value)).__module__ in ("numpy.random._generator", "numpy.random.mtrand")
+
+
 def goes_on_unseen(value: Any) -> bool:
     """Whether it is an iterator in C, which `zip`, a loop or a list take from without a call that could be seen."""
     seen = isinstance(value, GeneratorType | IOBase) or isinstance(getattr(type(value), "__next__", None), FunctionType)

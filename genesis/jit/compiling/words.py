@@ -8,7 +8,16 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from genesis.base.errors import message
@@ -23,11 +32,16 @@ from genesis.jit.compiling.leaves import (
     Setting,
     is_set,
 )
+from genesis.jit.compiling.pure import only_reads
+from genesis.jit.compiling.stops import Anew
 from genesis.jit.compiling.values import HostValue, Number
-from genesis.jit.compiling.young import stores_in
+from genesis.jit.compiling.writers import CHANGING_FIRST, CONTAINERS, OF_OPERATOR
+from genesis.jit.compiling.young import is_young, stores_in
 from genesis.jit.traced import Cell, Traced
 
 _CONTAINERS = (list, dict, set, deque)
+_DESCRIPTORS = (MethodDescriptorType, WrapperDescriptorType)
+_IN_C = (BuiltinFunctionType, MethodWrapperType, *_DESCRIPTORS)
 _NUMBERS = ("item", "tolist", "shape", "size", "dim", "ndim", "numel", "dtype", "device")
 _WITHOUT_HISTORY = (*_NUMBERS, "detach", "numpy", "data")
 _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
@@ -110,6 +124,10 @@ class Reading:
         for node in ast.walk(statement):
             if isinstance(node, ast.AugAssign):
                 self._added_to(node.target)
+            if isinstance(node, ast.Attribute) and node.attr == "_version":
+                raise NotKept(
+                    message("compile", f"how often a tensor was written to is asked for at {self.call.title}")
+                )
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 self.call.may_raise = True
             if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _DIVIDING):
@@ -137,7 +155,10 @@ class Reading:
         if isinstance(node, ast.Attribute):
             return _attribute(self._value(node.value), node.attr)
         if isinstance(node, ast.Call):
-            return _COMPUTED if self._value(node.func) is _COMPUTED else UNKNOWN
+            function = self._value(node.func)
+            if function is vars and len(node.args) == 1:
+                return getattr(self._value(node.args[0]), "__dict__", UNKNOWN)
+            return _COMPUTED if function is _COMPUTED else UNKNOWN
         if isinstance(node, ast.Subscript):
             held, key = self._value(node.value), self._key(node.slice)
             if isinstance(held, dict | list | tuple) and key is not UNKNOWN:
@@ -216,6 +237,8 @@ class Reading:
         if held is UNKNOWN or held is _COMPUTED:
             self.call.blind = self.call.blind and held is _COMPUTED
             return
+        if isinstance(node, ast.Name) and node.id in self.cells and isinstance(held, CONTAINERS) and is_young(held):
+            raise Anew(node.id)
         self.call.changes.append((held, None))
         if isinstance(node, ast.Attribute):
             owner = self._value(node.value)
@@ -227,13 +250,12 @@ class Reading:
         self.call.may_raise = self.call.may_raise or not isinstance(function, BuiltinFunctionType)
         if function is _COMPUTED:
             return
-        if isinstance(function, BuiltinFunctionType):
-            if isinstance(function.__self__, _CONTAINERS) and isinstance(node.func, ast.Attribute):
-                self._changed(function.__self__, node.func.value)
-            elif node.args and function in (setattr, delattr):
-                self._first_changed(node.args)
+        if isinstance(function, _IN_C):
+            self._called_in_c(function, node)
             self.call.raises = self.call.raises or function is sys.exit
             return
+        if getattr(function, "__name__", None) in CHANGING_FIRST and node.args:
+            self._changed(self._value(node.args[0]), node.args[0])
         inside = function.__func__ if isinstance(function, MethodType) else function
         if isinstance(inside, FunctionType):
             known = not LIBRARY[inside.__code__.co_filename] and _is_foreign(inside.__code__.co_filename)
@@ -247,6 +269,24 @@ class Reading:
             self.call.draws = self.call.draws or not known
             self.call.raises |= any([function is vars(builtins).get(name, sys) for name in _EXITS])
         self.call.blind = self.call.blind and known
+
+    def _called_in_c(self, function: Any, node: ast.Call) -> None:
+        """What a function in C changes: that whose method it is, or its first argument."""
+        owner, arguments = getattr(function, "__self__", None), node.args
+        if owner is None or isinstance(owner, ModuleType):
+            owner = self._value(arguments[0]) if arguments else None
+            if function not in OF_OPERATOR and not isinstance(function, _DESCRIPTORS):
+                if function in (setattr, delattr):
+                    self._first_changed(arguments)
+                elif function.__name__ in CHANGING_FIRST:
+                    self._changed(owner, arguments[0])
+                return
+        elif isinstance(node.func, ast.Attribute):
+            arguments = [node.func.value, *arguments]
+        if function.__name__ in ("__setattr__", "__delattr__"):
+            self._first_changed(arguments)
+        elif isinstance(owner, CONTAINERS) and not only_reads(owner, function.__name__):
+            self._changed(owner, arguments[0] if arguments else node.func)
 
     def _first_changed(self, arguments: list[ast.expr]) -> None:
         """What ``setattr(x, name, value)`` changes."""
@@ -279,7 +319,7 @@ def _seen(value: Any) -> Any:
 def _attribute(value: Any, name: str) -> Any:
     if value is _COMPUTED or value is UNKNOWN:
         return value
-    if isinstance(value, ModuleType | str) or type(value) in _CONTAINERS:
+    if isinstance(value, ModuleType | str) or type(value) in _CONTAINERS or name == "__dict__":
         return getattr(value, name, UNKNOWN)
     stores = list(stores_in(value, name))
     inside = stores[-1][2] if stores else None

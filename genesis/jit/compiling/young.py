@@ -46,8 +46,13 @@ def is_young(x: Any) -> bool:
     """Whether an object was made since the watch began: only then it is of the young generation, while the collector is
     off. A dictionary of numbers only is of none, and of the young one once it holds something else.
     """
+    if isinstance(x, np.ndarray):
+        owner = x
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return owner.base is None and not is_held(x) and (owner is x or not is_held(owner))
     if not gc.is_tracked(x) or isinstance(x, dict):
-        return not isinstance(x, np.ndarray) and not is_held(x)
+        return not is_held(x)
     return any(x is young for young in gc.get_objects(generation=0))
 
 
