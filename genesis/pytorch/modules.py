@@ -72,6 +72,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     },
     "torch.fx.passes": (),
     "torch.fx.passes.shape_prop": ("genesis.fx.passes.shape_prop",),
+    "torch.fx.passes.split_module": ("genesis.fx.passes.split_module",),
     "torch.library": ("genesis.library",),
     "torch.linalg": ("genesis.linalg",),
     "torch.masked": ("genesis.masked",),

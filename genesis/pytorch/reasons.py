@@ -33,7 +33,7 @@ FAMILIES = {
     "torch.distributed.fsdp": "parameters are divided by rows, in memory of their own: options of flat parameters are left out",
     "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
-    "torch.fx": "of its passes shapes, fusion and patterns are there",
+    "torch.fx": "of its passes shapes, parts, fusion and patterns are there",
     "torch.classes": _SCRIPT,
     "torch.contrib": "it is not built",
     "torch.hub": "nothing is downloaded",

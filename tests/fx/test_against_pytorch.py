@@ -322,3 +322,32 @@ def test_tables_are_printed_alike(capsys):
         t.fx.symbolic_trace(lambda x: x + 1).graph.print_tabular()
         printed.append([line.rstrip() for line in capsys.readouterr().out.splitlines()])
     assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize("where", [
+    lambda node: {"add": 0, "mul": 0, "relu": 1}.get(node.name, 2),
+    lambda node: int(node.op == "call_module"),
+    lambda node: 0,
+])  # fmt: skip
+def test_modules_in_parts(where):
+    def split(t):
+        from importlib import import_module
+
+        class Net(t.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = t.nn.Sequential(t.nn.ReLU(), t.nn.Tanh())
+                self.w = t.nn.Parameter(t.ones(3) * 2)
+
+            def forward(self, x, y):
+                a = (x + y) * self.w
+                b = t.relu(a)
+                return b.sin() + a, y
+
+        traced = t.fx.symbolic_trace(Net())
+        module = import_module(f"{t.__name__}.fx.passes.split_module").split_module(traced, traced, where)
+        inner = {n: [(k.op, k.name) for k in m.graph.nodes] for n, m in module.named_children()}
+        values = [np.round(v.detach().numpy(), 5).tolist() for v in module(t.ones(3), -3 * t.ones(3))]
+        return [(n.op, n.name) for n in module.graph.nodes], inner, values, [n for n, _ in module.named_parameters()]
+
+    assert split(genesis) == split(torch)

@@ -61,7 +61,11 @@ def test_what_a_graph_module_has_is_copied_by_programs_that_do_it_themselves(net
     parts = _CodeOnlyModule(copy.deepcopy(traced.__dict__))
     other = fx.GraphModule(parts, parts.__dict__["_graph"], "Other")
     x = genesis.randn(2, 1, 6, 6)
-    assert genesis.equal(other(x), net(x)) and other.conv.weight is not traced.conv.weight and str(other).startswith("Other(")
+    assert (
+        genesis.equal(other(x), net(x))
+        and other.conv.weight is not traced.conv.weight
+        and str(other).startswith("Other(")
+    )
 
 
 def test_a_trace_is_not_changed_by_what_is_done_to_a_copy(net):
