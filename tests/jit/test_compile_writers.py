@@ -50,6 +50,7 @@ def measured(y):
     return found
 """
 WRITES = [  # and what is returned behind
+    ("box.n += 1; w.add_(1); box.m = 2", "y * box.n * w"),
     ("vars(box)['n'] += 1", "y * box.n"),
     ("box.__dict__['n'] += 1", "y * box.n"),
     ("box.__setattr__('n', box.n + 1)", "y * box.n"),

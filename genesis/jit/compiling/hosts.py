@@ -83,7 +83,7 @@ class Hosts:
 
         call = HostCall(title, build)
         reading = Reading(statement, cells, call, self._cell, self.tracer._is_open)
-        known = KNOWN[code.co_filename, code.co_firstlineno]
+        known = KNOWN[code.co_filename, code.co_firstlineno, code.co_name]
         try:
             reading.read(known)
         except Anew as made:

@@ -29,7 +29,7 @@ _IN_BRANCHES = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Raise, a
 _REFUSED = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 _ON_TENSORS = ("backward", "step", "zero_grad")  # of the trace itself: they need histories
 STATEMENT = "statement"
-KNOWN: dict[tuple[str, int], ast.stmt] = {}  # those that were taken out, by file and line
+KNOWN: dict[tuple[str, int, str], ast.stmt] = {}  # those that were taken out: by file, line, and name of the function
 
 
 class NoStatement(Exception):
@@ -114,7 +114,7 @@ class Rewritten:
         statement = statements[-1]
         self.statements[statement.lineno, statement.col_offset] = statement
         self.now = self._compiled()
-        KNOWN[self.code.co_filename, statement.lineno] = statement
+        KNOWN[self.code.co_filename, statement.lineno, _name_of(statement)] = statement
 
     def _compiled(self) -> CodeType:
         function = _Taking(self).visit(copy.deepcopy(self.tree))
@@ -151,8 +151,8 @@ class _Taking(ast.NodeTransformer):
         lines = [f"if False: {name} = None" for name in own]
         inside = [f"nonlocal {name}" for name in (*own, *sorted(set_here & self.free))]
         inside += [f"global {name}" for name in sorted(set_here & self.declared)]
-        lines += [f"def {STATEMENT}():", *[f"    {line}" for line in inside], "    pass"]
-        call = f"__import__({__name__!r}, fromlist=['host']).host({STATEMENT}, {tuple(sorted(used & self.own))}, {tuple(own)})"
+        lines += [f"def {_name_of(node)}():", *[f"    {line}" for line in inside], "    pass"]
+        call = f"__import__({__name__!r}, fromlist=['host']).host({_name_of(node)}, {tuple(sorted(used & self.own))}, {tuple(own)})"
         lines.append(f"return {call}" if isinstance(node, ast.Return) else call)
         made: Any = ast.parse("\n".join(lines)).body
         made[-2].body[-1:] = [node]
@@ -163,6 +163,11 @@ class _Taking(ast.NodeTransformer):
 
 
 # ---- trees
+
+
+def _name_of(statement: ast.stmt) -> str:
+    """The name of the function that stands for a statement: there may be several on a line."""
+    return f"{STATEMENT}_{statement.col_offset}"
 
 
 def _parsed(code: CodeType) -> Any:
