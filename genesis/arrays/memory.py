@@ -81,6 +81,12 @@ class Memory(ABC):
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
         """A contiguous array of whatever its memory holds."""
 
+    def empty_in_order(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device, strides: tuple[int, ...]
+    ) -> Any:
+        """The same with strides that leave no gaps, where memory has any order but one."""
+        return self.empty(shape, dtype, device)
+
     @abstractmethod
     def from_host(self, array: Host, device: device) -> Any:
         """A contiguous array on a device, with the elements of a NumPy array."""
@@ -313,6 +319,37 @@ def copied(array: Any) -> Any:
         traced = snapshot.get()
         return array.copy() if traced is None else traced(array)
     return array.copy()
+
+
+def apart(array: Any) -> Any:
+    """A copy with memory of its own, in the order of the array's where its elements lie one behind the other."""
+    plain = array.__class__ is np.ndarray
+    if (plain and array.flags.c_contiguous) or not (plain or isinstance(array, DeviceArray)):
+        return array.copy()
+    memory = memory_of(array)
+    shape, strides = tuple(array.shape), memory.strides(array)
+    if in_order(shape, strides) or not in_order(*_descending(shape, strides)):
+        return array.copy()
+    if plain:
+        return array.copy("K")
+    out = memory.empty_in_order(shape, array.dtype, array.device, strides)
+    memory.assign(out, array)
+    return out
+
+
+def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements lie one behind the other, the last dimension first."""
+    expected = 1
+    for n, step in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and step != expected:
+            return 0 in shape
+        expected *= n
+    return True
+
+
+def _descending(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    order = sorted([d for d, n in enumerate(shape) if n != 1], key=lambda d: -strides[d])
+    return tuple([shape[d] for d in order]), tuple([strides[d] for d in order])
 
 
 register(HOST)

@@ -119,6 +119,11 @@ class CudaMemory(Memory):
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
         return empty(device_at(device.index), tuple(shape), dtype)
 
+    def empty_in_order(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName, strides: tuple[int, ...]
+    ) -> CudaArray:
+        return empty(device_at(device.index), tuple(shape), dtype, strides)
+
     def from_host(self, array: Host, device: DeviceName) -> CudaArray:
         out = self.empty(array.shape, array.dtype, device)
         copy_in(out, array)

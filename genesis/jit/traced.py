@@ -116,7 +116,10 @@ class Traced(Virtual):
         return "being traced"
 
     def copy(self) -> Traced:
-        value = self.var() if self.spec.strides is None else self.tracer.emit("clone", (self.var(),))
+        value = self.var()
+        if self.source is None and value.spec.strides == self.spec.strides:
+            return Traced(self.tracer, Cell(value), self.spec)  # in the same order: a variable is what it is
+        value = value if self.spec.strides is None else self.tracer.emit("clone", (value,))
         return Traced(self.tracer, Cell(value), replace(self.spec, strides=None))
 
     def refuse(self, what: str, site: Any = None) -> Exception:

@@ -105,7 +105,7 @@ class SGD(Stateful):
                 with begins(state):  # the same step as all others: -0.0 + g is g
                     buffer = state["momentum_buffer"] = full_like(param, -0.0)
             if buffer is None:
-                buffer = state["momentum_buffer"] = g.clone()
+                buffer = state["momentum_buffer"] = g.to(g.dtype, copy=True)  # laid out as the gradient is
             else:
                 buffer.mul_(group["momentum"])
                 buffer.add_(g) if group["dampening"] == 0 else add_scaled(buffer, g, 1 - group["dampening"])

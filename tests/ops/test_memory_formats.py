@@ -96,3 +96,20 @@ def test_strides_are_pytorchs():
                         row.append(None)
                 rows.append(row)
             assert rows[0] == rows[1], (shape, name)
+
+
+@pytest.mark.parity
+def test_copies_keep_the_order_of_memory():
+    """Conversions, tensors like others, results of convolutions, and gradients of leaves."""
+    torch = pytest.importorskip("torch")
+    rows = []
+    for lib in (genesis, torch):
+        x = lib.ones(2, 3, 6, 5).to(memory_format=lib.channels_last)
+        w = lib.ones(4, 3, 3, 3).to(memory_format=lib.channels_last).requires_grad_()
+        y = lib.nn.functional.conv2d(x, w)
+        lib.nn.functional.max_pool2d(y.double(), 2).sum().backward()
+        made = [lib.zeros_like(x), lib.empty_like(x), lib.full_like(x, 2.0), lib.randn_like(x)[:0]]
+        copies = [x.double(), x.half(), x[:, 1:].double(), x.transpose(0, 3).double()]
+        rows.append([t.stride() for t in [*made[:3], *copies, x.clone().contiguous(), y, w.grad]])
+    assert rows[0] == rows[1]
+    assert genesis.ones(3, 1).expand(3, 4).double().is_contiguous()

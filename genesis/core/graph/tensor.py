@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, copied, memory_of, placed
+from genesis.arrays.memory import DeviceArray, apart, copied, memory_of, placed
 from genesis.arrays.protocol import Layer, Virtual, bottom, device_of
 from genesis.arrays.spec import Spec, contiguous_strides, spec_of, strides_of
 from genesis.arrays.stored import stored
@@ -355,7 +355,8 @@ class Tensor(Methods):
         """A gradient that others may read is copied before it is written to."""
         if self._counter is SHARED:
             active = tracer.get()
-            self._array = self._array.copy() if active is not None and active.is_input(self) else copied(self._array)
+            own = active is None or active.is_input(self)
+            self._array = apart(self._array) if own else copied(self._array)
             self._counter = None
 
     def _shared(self) -> Tensor:
@@ -367,7 +368,7 @@ class Tensor(Methods):
     def _apart(self) -> Tensor:
         """This gradient in memory of its own."""
         out = _new(Tensor)
-        out._array = self._array.copy()
+        out._array = apart(self._array)
         out._node = out._counter = out._view = None
         return out
 

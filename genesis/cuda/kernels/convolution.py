@@ -27,6 +27,7 @@ from genesis.cuda.libraries import cudnn
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
+from genesis.ops.spatial.convolution import last_strides, one_is_channels_last
 
 PROGRAMS = 264  # two for each processor of an H100
 Grid = tuple[int, int, int]
@@ -192,8 +193,11 @@ def convolution_weight(input: CudaArray, other: CudaArray, kernel: Any, stride: 
         return NotImplemented
     shape = (other.shape[1], input.shape[1] // groups, *kernel)
     out = MEMORY.empty(shape, input.dtype, input.device)
+    if one_is_channels_last(*[Spec(x.shape, x.dtype, x.device, x.strides) for x in (input, other)]):
+        out.strides = last_strides(shape)
     if not out.size or cudnn.weight_of(input, other, out, (stride, padding, dilation)):
         return out
+    rows = out if out.is_contiguous else MEMORY.empty(shape, input.dtype, input.device)
     made = windows("weight", input.dtype, dims)
     summed, size = other.shape[0] * math.prod(other.shape[2:]), math.prod(shape)
     tiles = -(-shape[0] // groups // made.m) * -(-size // shape[0] // made.n) * groups
@@ -203,9 +207,11 @@ def convolution_weight(input: CudaArray, other: CudaArray, kernel: Any, stride: 
     parts = MEMORY.empty((splits, size), F32, input.device)
     _start(made, [input, other, parts], [input.address, other.address, parts.address], input, other, kernel,
            (stride, padding, dilation), groups, splits, part)  # fmt: skip
-    stream = used(parts, out).handle
-    values = (parts.address, 0, out.address, splits, size, size, 0, -(-splits // HEIGHT) * HEIGHT)
-    columns(F32, None, out.dtype).start(out.on, stream, (-(-size // WIDTH), 1, 1), values)
+    stream = used(parts, rows).handle
+    values = (parts.address, 0, rows.address, splits, size, size, 0, -(-splits // HEIGHT) * HEIGHT)
+    columns(F32, None, rows.dtype).start(rows.on, stream, (-(-size // WIDTH), 1, 1), values)
+    if rows is not out:
+        MEMORY.assign(out, rows)
     return out
 
 

@@ -9,6 +9,7 @@ wrote: loops read 16 bits as well (`genesis.cuda.steps.regions`).
 
 from __future__ import annotations
 
+from genesis.arrays.spec import strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.cuda.kernels import convolution, products
 from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
@@ -18,6 +19,11 @@ from genesis.jit.lowering.halves import VIEWS, used, viewed
 from genesis.jit.program import Call, Program
 
 OPS = {*products.OPS, *convolution.KERNELS}
+
+
+def _steps(value: Var) -> list[int]:
+    """The strides of dimensions of more than one element: those of others say nothing."""
+    return [s for n, s in zip(value.spec.shape, strides_of(value.spec), strict=True) if n > 1]
 
 
 def narrowed(program: Program) -> Program:
@@ -102,7 +108,7 @@ class _Narrowing:
         (reader, *others) = self.readers.get(out, [call])
         rounded = reader.outs[0]
         alone = not others and reader.op == "convert" and rounded.spec.dtype in HALVES
-        return rounded if alone and rounded.spec.strides == out.spec.strides else None
+        return rounded if alone and _steps(rounded) == _steps(out) else None
 
     def _short(self, value: Var) -> Var | None:
         """The 16-bit value that one was widened from, also behind views; None if it was not."""

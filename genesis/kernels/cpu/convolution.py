@@ -34,6 +34,7 @@ from genesis.ops.spatial.convolution import (
     infer_convolution,
     inside,
     is_channels_last,
+    one_is_channels_last,
     spread_sizes,
     widened,
     windows,
@@ -437,4 +438,5 @@ def convolution_weight(
     shape = Shape(tuple(kernel), stride, padding, dilation, groups, g.shape[2:])
     if not (x.size and g.size):
         return np.zeros((g.shape[1], x.shape[1] // groups, *kernel), input.dtype)
-    return _weight(x, g, shape).astype(input.dtype, copy=False)
+    out = _weight(x, g, shape).astype(input.dtype, copy=False)
+    return with_channels_last(out) if one_is_channels_last(input, other) else out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,16 +10,17 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray, copied, memory_of, non_blocking as non_blocking_copies
 from genesis.arrays.protocol import Array
-from genesis.arrays.spec import Spec, meta
+from genesis.arrays.spec import Spec, meta, strides_of
 from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, as_device, device, names_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
-from genesis.base.narrow import NARROW, converted
+from genesis.base.narrow import NARROW, converted, restrided
 from genesis.base.layouts import FORMAT_DIMS, FORMATS, contiguous_format, preserve_format
 from genesis.core.call.dispatch import public
 from genesis.core.call.op import samples
 from genesis.core.call.kernels import attach
+from genesis.core.call.strides import strides_of_operands
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.call.writes import bump, inplace, only_writes
@@ -57,7 +59,7 @@ def _contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
         return self
     if memory_format is not contiguous_format:
         return _channels_last(self, FORMAT_DIMS[memory_format])
-    return _plain_clone(self).reshape(self.shape) if self.is_meta else convert(self, self._array.dtype)
+    return _plain_clone(self)
 
 
 def _is_format(name: str, memory_format: Any) -> bool:
@@ -80,16 +82,41 @@ def _channels_last(x: Tensor, dims: int) -> Tensor:
 Tensor.contiguous = _contiguous
 
 
+def _order_kept(input: Spec, dtype: Any) -> tuple[int, ...] | None:
+    """The strides of a conversion, None for row-major ones: those of the input, if its elements lie one behind the other;
+    else their order, without gaps, and row-major where elements are one in memory.
+    """
+    if dtype in NARROW or input.dtype in NARROW or 0 in input.shape:
+        return None
+    strides = strides_of(input)
+    several = [(n, s) for n, s in zip(input.shape, strides, strict=True) if n > 1]
+    if any([s == 0 for _, s in several]) or _follow(several):
+        return None
+    return strides if _follow(sorted(several, key=lambda d: -d[1])) else strides_of_operands([input], input)
+
+
+def _follow(dims: Sequence[tuple[int, int]]) -> bool:
+    """Whether elements lie one behind the other, in the order of dimensions given by sizes and strides."""
+    expected = 1
+    for n, step in reversed(dims):
+        if step != expected:
+            return False
+        expected *= n
+    return True
+
+
 @primitive(
     "elementwise_cast",
     {"input": lambda g: g},
     infer=lambda input, dtype: Spec(input.shape, dtype, input.device),
+    strides=_order_kept,
     method=False,
     dtypes="fcib",
     torch_name="",
 )
 def convert(input: Array, dtype: Any) -> Any:
-    """Elements converted to another dtype, in row-major memory; the gradient is converted back. What `Tensor.to` calls.
+    """Elements converted to another dtype, in the order of the input's memory; the gradient is converted back. What
+    `Tensor.to` calls.
 
     >>> import genesis
     >>> genesis.tensor([1.5]).to(genesis.int64)
@@ -99,6 +126,12 @@ def convert(input: Array, dtype: Any) -> Any:
         return stored(converted(np.ascontiguousarray(input).reshape(input.shape), dtype))
     if input.dtype.kind == "c" and dtype.kind not in "cb":  # bool: either part is not zero
         input = input.real
+    if not input.flags.c_contiguous:
+        kept = _order_kept(Spec(input.shape, input.dtype, CPU, memory_of(input).strides(input)), dtype)
+        if kept is not None:
+            out = restrided(np.empty(input.size, dtype), input.shape, [s * dtype.itemsize for s in kept])
+            out[...] = input
+            return out
     return np.array(input, dtype=dtype, order="C", copy=True)
 
 
@@ -174,7 +207,11 @@ def _to(
             out = _moved(out, where, here, non_blocking or (bool(flags) and flags[0]))
     if not _is_format("to", memory_format):
         return out
-    if memory_format is contiguous_format and not any([out.is_contiguous(order) for order in FORMAT_DIMS]):
+    if (
+        memory_format is contiguous_format
+        and out is self
+        and not any([out.is_contiguous(order) for order in FORMAT_DIMS])
+    ):
         return out  # a view of another kind is as good, as in PyTorch
     return _contiguous(out, memory_format)
 
@@ -227,8 +264,10 @@ samples(transfer, lambda t: [case(t(2, 3), CPU, CPU), case(t(), CPU, CPU)])
 def _cast(x: Any, dtype: Any) -> Any:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = wrap(x).real._array  # type: ignore[attr-defined]
-    out = memory_of(x).empty(tuple(x.shape), dtype, x.device)
-    memory_of(x).assign(out, x)
+    memory, shape = memory_of(x), tuple(x.shape)
+    kept = _order_kept(Spec(shape, x.dtype, x.device, memory.strides(x)), dtype)
+    out = memory.empty(shape, dtype, x.device) if kept is None else memory.empty_in_order(shape, dtype, x.device, kept)
+    memory.assign(out, x)
     return out
 
 

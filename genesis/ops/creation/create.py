@@ -14,7 +14,7 @@ from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
-from genesis.base.layouts import FORMAT_DIMS
+from genesis.base.layouts import FORMAT_DIMS, contiguous_format
 from genesis.base.memory import impossible, too_large
 from genesis.base.narrow import NARROW, converted
 from genesis.core.call.recording import made_inside
@@ -38,6 +38,17 @@ def laid_out(made: Tensor, memory_format: Any, requires_grad: bool) -> Tensor:
     """A new tensor in an order of memory."""
     made = made.contiguous(memory_format)
     return made.requires_grad_() if requires_grad else made
+
+
+def format_of(input: Tensor, memory_format: Any) -> Any:
+    """The order of memory of a tensor made in the form of another: the one asked for, else channels last where the other has
+    it. None for the usual one.
+    """
+    if memory_format in FORMAT_DIMS:
+        return memory_format
+    if memory_format is contiguous_format or input.ndim not in FORMAT_DIMS.values() or input.is_contiguous():
+        return None
+    return next((f for f, dims in FORMAT_DIMS.items() if dims == input.ndim and input.is_contiguous(f)), None)
 
 
 def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
@@ -115,11 +126,15 @@ def _maker(name: str, make: Any, what: str) -> Any:
             expect_plain(name + "_like", layout, pin_memory)
             if pin_memory:
                 return pinned(create_like(input, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
-        if memory_format in FORMAT_DIMS:
-            return laid_out(create_like(input, dtype=dtype, device=device), memory_format, requires_grad)
         try:
+            order = format_of(input, memory_format)
             kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-            return finished(new_filled(name + "_like", tuple(input._array.shape), kind, device, make), requires_grad)
+            made = new_filled(name + "_like", tuple(input._array.shape), kind, device, make)
+            return (
+                finished(made, requires_grad)
+                if order is None
+                else laid_out(finished(made, False), order, requires_grad)
+            )
         except Exception as error:
             refuse_call(
                 create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error
@@ -196,7 +211,11 @@ def full_like(
     tensor([3., 3.])
     """
     kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-    return full(tuple(input._array.shape), fill_value, dtype=kind, device=device, requires_grad=requires_grad)
+    order = format_of(input, memory_format)
+    made = full(
+        tuple(input._array.shape), fill_value, dtype=kind, device=device, requires_grad=requires_grad and not order
+    )
+    return made if order is None else laid_out(made, order, requires_grad)
 
 
 @creates(out=False)

@@ -250,17 +250,18 @@ def is_channels_last(x: Any) -> bool:
     if strides is None or len(x.shape) not in (4, 5):
         return False
     size = 1 if isinstance(x, Spec) else x.itemsize
-    shape = x.shape
-    order = contiguous_strides((shape[0], *shape[2:], shape[1]))
-    want = (order[0], order[-1], *order[1:-1])
-    return all([n == 1 or s == w * size for n, s, w in zip(shape, strides, want, strict=True)])
+    return all([n == 1 or s == w * size for n, s, w in zip(x.shape, strides, last_strides(x.shape), strict=True)])
 
 
 def _strides(input: Spec, weight: Spec, bias: Any, *rest: Any) -> tuple[int, ...] | None:
     """Channels last where an operand is."""
     if not is_channels_last(input) and not is_channels_last(weight):
         return None
-    shape = infer_convolution(input, weight, bias, *rest).shape
+    return last_strides(infer_convolution(input, weight, bias, *rest).shape)
+
+
+def last_strides(shape: Sizes) -> tuple[int, ...]:
+    """The strides of channels last."""
     order = contiguous_strides((shape[0], *shape[2:], shape[1]))
     return (order[0], order[-1], *order[1:-1])
 
@@ -370,6 +371,15 @@ def _infer_weight(
     return Spec((other.shape[1], input.shape[1] // groups, *kernel), input.dtype, input.device)
 
 
+def _weight_strides(input: Spec, other: Spec, *rest: Any) -> tuple[int, ...] | None:
+    """Channels last where an operand is: the weight is, then, or it does not matter."""
+    return last_strides(_infer_weight(input, other, *rest).shape) if one_is_channels_last(input, other) else None
+
+
+def one_is_channels_last(*arrays: Any) -> bool:
+    return any([is_channels_last(x) for x in arrays])
+
+
 def _weight_for_input(
     g: Any, input_shape: Any, other: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
@@ -388,6 +398,7 @@ def _weight_for_other(
 @contraction(
     {"input": _weight_for_input, "other": _weight_for_other},
     infer=_infer_weight,
+    strides=_weight_strides,
     batch=_weight_of_samples,
     dtypes="fci",
     autocast="low",
@@ -412,7 +423,8 @@ def convolution_weight(
     columns = columns.reshape(n, groups, inner, math.prod(out))
     y = np.matmul(g.reshape(n, groups, -1 if g.size else g.shape[1] // groups, math.prod(out)), columns.swapaxes(2, 3))
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
-    return np.add.reduce(y, 0).reshape(shape).astype(input.dtype, copy=False)
+    out = np.add.reduce(y, 0).reshape(shape).astype(input.dtype, copy=False)
+    return with_channels_last(out) if one_is_channels_last(input, other) else out
 
 
 samples(

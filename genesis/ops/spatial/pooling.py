@@ -17,6 +17,7 @@ from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.layouts import channels_last, channels_last_3d
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import as_it_is, case, composite, primitive
 from genesis.core.call.op import samples
@@ -183,7 +184,12 @@ samples(
 
 
 def read_positions(input: Tensor, positions: Tensor, dims: int) -> Tensor:
-    """The elements at places among the last dimensions."""
+    """The elements at places among the last dimensions, laid out as the input is."""
+    last = {2: channels_last, 3: channels_last_3d}.get(dims)
+    if last and input.ndim == dims + 2 and not input.is_contiguous() and input.is_contiguous(last):
+        flat, where = (x.movedim(1, -1).flatten(1, dims) for x in (input, positions))  # type: ignore[attr-defined]
+        elements = flat.gather(1, where).reshape(*positions.shape[:1], *positions.shape[2:], -1)
+        return elements.movedim(-1, 1)  # type: ignore[no-any-return]
     flat = input.flatten(-dims) if dims > 1 else input  # type: ignore[attr-defined]
     where = positions.flatten(-dims) if dims > 1 else positions  # type: ignore[attr-defined]
     return flat.gather(-1, where).reshape(positions.shape)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ def _polynomial(first: Callable[[Any], Any], step: Step) -> Callable[[Any, Any],
         x, n = np.broadcast_arrays(np.asarray(x), np.asarray(n))
         kind = np.result_type(x, n)
         wide, degree = x.astype(np.float64), np.trunc(n.astype(np.float64))
-        before, here = np.ones(x.shape), first(wide)
+        before, here = np.ones_like(wide), first(wide)
         out = np.where(degree < 0, 0.0, np.where(degree == 0, before, here))
         reached = degree <= _MOST  # not of nan
         out = np.where(reached, out, np.nan)
