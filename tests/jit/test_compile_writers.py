@@ -43,6 +43,16 @@ def scaled_one_by_one(ts):
     for t in ts:
         log.append(0)
         yield t.mul_(2)
+@functools.lru_cache
+def table(n):
+    log.append(n)
+    return genesis.full((3,), float(n))
+class Tabled:
+    @functools.cached_property
+    def table(self):
+        log.append(0)
+        return genesis.ones(3)
+tabled = Tabled()
 def measured(y):
     found = {}
     found["sum"] = y.sum().item()
@@ -87,6 +97,8 @@ WRITES = [  # and what is returned behind
     ("z = float(np.random.rand())", "y * z"),
     ("z = float(rng.random()) + float(np.random.default_rng(1).random())", "y * z"),
     ("z = float(state.uniform()) + float(rand())", "y * z"),
+    ("z = table(len(heap))", "y * z"),
+    ("z = tabled.table", "y * z"),
     ("scaling(y)", "y + 1"),
     ("scaling(y[:1])", "y + 1"),
     ("scaling(y)", "y"),

@@ -54,6 +54,7 @@ ONCE = (  # maybe not at the next call
     "that it made while it was traced",
     "the .grad of a tensor from outside is set",
     "is set to something else at",
+    "is not done again: the result is kept",
 )
 STATEMENTS = 24  # that Python does at each call
 watched: ContextVar[bool] = ContextVar("genesis_compile_watched", default=False)

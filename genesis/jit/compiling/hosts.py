@@ -65,6 +65,8 @@ class Hosts:
         """Keep a statement; what it sets are `HostValue`s from now on."""
         code, index = statement.__code__, len(self.calls)
         title = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+        if self.tracer.watch.runs_once(sys._getframe(1)):
+            raise NotKept(message("compile", f"what is done at {title} is not done again: the result is kept"))
         if sets_gradients(code):
             raise NotKept(
                 message("compile", f"a .grad is set at {title}, what is added to it behind that would be lost")

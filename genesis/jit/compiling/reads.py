@@ -53,8 +53,9 @@ class Reads:
         self._met: dict[int, tuple[Any, Any, str]] = {}  # with what is young if they are
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
         self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
-        self._caches: dict[int, tuple[Any, int]] = {}  # functions with a cache, and how often it had no answer
+        self._caches: dict[int, tuple[Any, Any]] = {}  # functions with a cache, and what it said of itself
         self._properties: list[tuple[dict[str, Any], str]] = []
+        self._once: list[Any] = []  # the functions of these
         self._defaults: dict[int, defaultdict[Any, Any]] = {}  # by id
         self._texts = Counter[str]()
 
@@ -75,11 +76,22 @@ class Reads:
                 if isinstance(value, defaultdict):
                     self._defaults[id(value)] = value
                 if isinstance(value, _CACHING):
-                    self._caches.setdefault(id(value), (value, value.cache_info().misses))
+                    self._caches.setdefault(id(value), (value, value.cache_info()))
                 stores = list(stores_in(value, name)) if name is not None else []
                 value = stores[-1][2] if stores else None
                 if isinstance(value, functools.cached_property) and len(stores) > 1 and name not in stores[0][0]:
                     self._properties.append((stores[0][0], name))
+                    self._once.append(value.func)
+
+    def runs_once(self, frame: FrameType | None) -> bool:
+        """Whether a frame, or one that called it, is of a function whose results are kept."""
+        once = [*self._once, *[function.__wrapped__ for function, _ in self._caches.values()]]
+        codes = [code for function in once if (code := getattr(function, "__code__", None)) is not None]
+        while frame is not None and codes:
+            if any([frame.f_code is code for code in codes]):
+                return True
+            frame = frame.f_back
+        return False
 
     def _is_default(self, x: Any) -> bool:
         """Whether a container is what one that makes its items when they are asked for has made: it may be a new one."""
@@ -93,8 +105,9 @@ class Reads:
 
     def forget_cached(self) -> None:
         """Forget the results of a trace that failed: they are no tensors any more."""
-        for function, misses in self._caches.values():
-            if function.cache_info().misses != misses:
+        for function, before in self._caches.values():
+            now = function.cache_info()  # what an error came out of is not in it
+            if now.misses != before.misses and (now.currsize != before.currsize or now.currsize == now.maxsize):
                 function.cache_clear()
         for own, name in self._properties:
             own.pop(name, None)
