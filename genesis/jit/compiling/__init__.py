@@ -3,12 +3,13 @@
 `function`  a compiled function: which calls are traced, which run as they are
 `options`   what is asked for besides
 `reasons`   what it tells about itself
-`effects`   what a function does besides computing with tensors; `stores` finds it in code, `pure` knows functions in C,
-            `young` what was made meanwhile
+`effects`   what a function does besides computing with tensors; `stores` and `writers` find it in code, `pure` knows functions
+            in C, `young` what was made meanwhile
 `reads`     what it reads of the outside: `unnamed` where its code does not say so by name; `unknown` looks whether a trace
             knows what a statement changes; `granted` are the guards of all that
 `surroundings` what it can reach, which a trace leaves as it was
-`statements` what Python does at each call, taken out of the code; `hosts` keeps it, `words` reads it, `leaves` is what it reads
+`statements` what Python does at each call, taken out of the code where `taken` asks for it; `hosts` keeps it, `words` reads it,
+            `leaves` is what it reads
 `joint`     a function and its gradient in one trace, as two programs; `flow` joins them; `results` what it returned
 `values`    values that Python needs: decisions; `segments` computes them first
 `entries`   one graph, ready to be called

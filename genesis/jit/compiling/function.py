@@ -27,16 +27,17 @@ from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
 from genesis.jit.compiling.division import divided, undivided
-from genesis.jit.compiling.effects import Lines, Watch
+from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.entries import Entry, aside, key_of, only_float
 from genesis.jit.compiling.granted import granted, leave_changes
 from genesis.jit.compiling.hosts import containers_in, within
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer
 from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.reasons import Reasons
-from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
-from genesis.jit.compiling.stops import Anew, Conflict, Effect, Leaked, Moving, Set, Stopped, position
+from genesis.jit.compiling.statements import rewritten
+from genesis.jit.compiling.stops import Anew, Conflict, Effect, Leaked, Moving, Stopped
 from genesis.jit.compiling.surroundings import changed, surroundings
+from genesis.jit.compiling.taken import Taken
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.unknown import slots_of, unknown
@@ -90,13 +91,10 @@ class CompiledFunction:
         self._recent: tuple[Entry, ...] = ()
         self._entries: dict[Any, tuple[Entry, ...]] = {}
         self._left: dict[Any, int] = {}  # calls that are not compiled, by key: how often that was tried
-        self._codes: set[Any] = set()  # code without effects
         self._started = self._off = False
         self._read: dict[Any, NumberEntry] = {}  # floats of the outside that graphs ask for, for they change
         self._read_arguments: set[Any] = set()  # those among the arguments: (structure, index)
-        self._statements: dict[Any, Rewritten] = {}  # what Python does at each call, by code
-        self._lines: set[tuple[str, int]] = set()  # that write to objects
-        self._seen = Lines()
+        self._taken = Taken()
         self._keeps = not self.fullgraph  # whether what computes with numbers is kept, too
         self._constant: set[Any] = set()  # those of both that no graph can ask for
         name = self.name or getattr(self.original, "__name__", type(self.original).__name__)
@@ -253,7 +251,7 @@ class CompiledFunction:
     def _watched(self, key: Any, args: Any, kwargs: Any) -> Any:
         """A call as it is, watched for effects."""
         watch, token = Watch(), watched.set(True)
-        watch.seen = self._seen
+        watch.seen = self._taken.seen
         try:
             with watch:
                 result = self.original(*args, **kwargs)
@@ -261,9 +259,8 @@ class CompiledFunction:
             watched.reset(token)
         if watch.effect is not None and self.fullgraph:
             self._leave(key, self._effect(watch.effect))
-        self._codes |= watch.codes
-        self._lines |= watch.writes
-        if watch.effect is not None and not all([self._take_one(lines) for lines in watch.effects.values()]):
+        self._taken.learn(watch)
+        if watch.effect is not None and not all([self._taken.take_one(lines) for lines in watch.effects.values()]):
             self._leave(key, self._effect(watch.effect))
             self._off = True
         return result
@@ -284,13 +281,13 @@ class CompiledFunction:
         """Trace and compile; what Python has to do at each call is taken out of the function, statement by statement."""
         given = self._given(leaves, tree_flatten((args, kwargs))[1])
         for _ in range(STATEMENTS):
-            watch, token = self._watch(), compiling.set(True)
+            watch, token = self._taken.watch(), compiling.set(True)
             try:
-                with rewritten(self._statements.values()):
+                with rewritten(self._taken.statements.values()):
                     traced, decided = self._traced(watch, args, kwargs, given)
                     graph = traced.forward if isinstance(traced, Joint) else traced
                     if slots := slots_of(decided.calls, graph.binding, self._read):
-                        watch = self._watch()
+                        watch = self._taken.watch()
                         with unknown(slots):
                             self._traced(watch, args, kwargs, given)
                 if decided.calls and not graph.program.calls:
@@ -319,53 +316,12 @@ class CompiledFunction:
                 compiling.reset(token)
         raise NotKept(f"Python does more than {STATEMENTS} things")
 
-    def _watch(self) -> Watch:
-        """What looks on while the function is traced, which knows what runs then."""
-        by_code = {code: r for r in self._statements.values() for code in r.codes}
-        watch = Watch(self._codes | set(by_code))
-        watch.seen = self._seen
-        watch.lines, watch.names = self._lines, lambda code: by_code[code].names() if code in by_code else None
-        return watch
-
     def _take(self, watch: Watch, error: BaseException) -> bool:
-        """Take the statement out that an error comes from; whether that can be."""
-        lines, tb = list[Any](), error.__traceback__
-        while tb is not None:
-            code = tb.tb_frame.f_code
-            lines += [(code, position(code, tb.tb_lasti))] if watch.is_of_program(code) else []
-            tb = tb.tb_next
-        lines.reverse()
-        if isinstance(error, Stopped) and watch.effects:
-            lines = list(watch.effects.values())[-1]  # an effect may be seen when code begins or ends
-        if isinstance(error, Conflict | Anew):
-            return self._take_one([error.args])
-        if self._take_one(lines[:1]):
-            return True
-        if isinstance(error, Stopped) and lines and lines[0][0] not in self._codes:
-            watch.unknown = True  # what else it does is to be seen before the statement that calls it is taken out
-            return False
-        if self._take_one(lines[1:]):
+        """Have Python do at each call what an error comes from; whether that can be."""
+        if self._taken.take(watch, error):
             return True
         if self._keeps and isinstance(error, ValueNeeded):
             self._keeps = False  # graphs hold for the numbers then
-            return True
-        return False
-
-    def _take_one(self, lines: list[tuple[Any, Any]]) -> bool:
-        """Take out the statement of the first line (or what reads a name) where that can be."""
-        by_code = {code: r for r in self._statements.values() for code in r.codes} | self._statements
-        for code, line in lines:
-            try:
-                known = by_code.get(code) or Rewritten(code)
-                if isinstance(line, Set):
-                    known.take_sets(line.name)
-                elif isinstance(line, str):
-                    known.take_reads(line)
-                else:
-                    known.take(*line)
-            except NoStatement:
-                continue
-            self._statements[known.code] = known
             return True
         return False
 
@@ -379,7 +335,7 @@ class CompiledFunction:
     def _traced(self, watch: Watch, args: Any, kwargs: Any, given: dict[int, Given]) -> tuple[Graph | Joint, Decided]:
         guards, read = Guards(self.original), tuple(self._read.values())
         guards.names.leave(read)
-        for one in self._statements.values():
+        for one in self._taken.statements.values():
             guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
         tracer, watch.numbers = JointTracer(self.reasons.name, guards), bool(read or given)
         tracer.watch = watch
