@@ -53,6 +53,10 @@ class Tabled:
         log.append(0)
         return genesis.ones(3)
 tabled = Tabled()
+class Answering:
+    def __getattr__(self, name):
+        return {"rate": 2.0}[name]
+answering = Answering()
 def measured(y):
     found = {}
     found["sum"] = y.sum().item()
@@ -155,6 +159,12 @@ def test_records_of_numbers_are_made_by_python(write, result, tmp_path):
     source = f"{SETUP}\ndef f(x):\n    y = x * 2\n    {write}\n    return {result}\n"
     _, function = called(source, True, tmp_path / "compiled.py")
     assert len(function._recent) == 1 and "not compiled" not in function.explain()
+
+
+def test_objects_that_answer_by_name_are_asked_for_nothing_else(tmp_path):
+    source = f"{SETUP}\ndef f(x):\n    log.append(answering.rate)\n    return x * answering.rate\n"
+    seen, function = called(source, True, tmp_path / "compiled.py")
+    assert seen == called(source, False, tmp_path / "eager.py")[0] and "not compiled" not in function.explain()
 
 
 @pytest.mark.parametrize("asked", ["w._version", "x._version", "(x * 2)._version"])

@@ -11,7 +11,7 @@ from collections import ChainMap, UserDict, UserList
 from collections.abc import Iterator
 from io import IOBase
 from operator import attrgetter
-from types import CodeType, FunctionType, GeneratorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -84,7 +84,10 @@ def _called(steps: Any, end: int) -> Any:
 
 def draws_unseen(value: Any) -> bool:
     """Whether it is a generator of NumPy's random numbers, or a method of one: the calls of these are not seen."""
-    return type(getattr(value, "__self__", value)).__module__ in ("numpy.random._generator", "numpy.random.mtrand")
+    kind = type(value)
+    bound = kind in (BuiltinFunctionType, MethodType) or kind.__name__ == "cython_function_or_method"
+    source = getattr(value, "__self__", value) if bound else value  # an object may answer for any name
+    return type(source).__module__ in ("numpy.random._generator", "numpy.random.mtrand")
 
 
 def goes_on_unseen(value: Any) -> bool:

@@ -254,7 +254,7 @@ class Reading:
             self._called_in_c(function, node)
             self.call.raises = self.call.raises or function is sys.exit
             return
-        if getattr(function, "__name__", None) in CHANGING_FIRST and node.args:
+        if isinstance(function, FunctionType | MethodType) and function.__name__ in CHANGING_FIRST and node.args:
             self._changed(self._value(node.args[0]), node.args[0])
         inside = function.__func__ if isinstance(function, MethodType) else function
         if isinstance(inside, FunctionType):
