@@ -114,3 +114,41 @@ def test_what_is_unknown_for_a_while_is_there_afterwards():
         warnings.simplefilter("ignore")
         assert [step(genesis.ones(1)).item() for _ in range(3)] == [1.0, 2.0, 3.0]
     assert state.k == 4.0 and state.log == [1.0, 0.5, 0.5, 0.5]
+
+
+def ones_of(table):
+    return next(iter(table.values()))
+
+
+UNNAMED = [  # statements that write to what no name leads to
+    "ones_of(table).k += 1",
+    "table.get('a').k += 1",
+    "[*table.values()][0].k += 1",
+    "states[len(states) - 1].k += 1",
+    "ones_of(table).table['a'] += 1",
+    "ones_of(table).log[0] += 1",
+    "ones_of(table).log[-1] += 1",
+]
+
+
+@pytest.mark.parametrize("write", UNNAMED)
+@pytest.mark.parametrize("name", ["k", "log[0]", "table['a']"])
+def test_writes_to_what_no_name_leads_to_are_seen_by_those_who_read_it(write, name, monkeypatch):
+    def make():
+        lines = [
+            "def step(x):",
+            f"    y = (x * 2).sum() * states[0].{name}",
+            f"    {write}",
+            "    w.mul_(1.5)",
+            f"    return y + (x * w).sum() * states[0].{name}",
+        ]
+        monkeypatch.setitem(linecache.cache, "<unnamed>", (1, None, [f"{line}\n" for line in lines], "<unnamed>"))
+        state = State()
+        scope = {"states": [state], "table": {"a": state}, "w": genesis.ones(2), "ones_of": ones_of}
+        exec(compile("\n".join(lines), "<unnamed>", "exec"), scope)
+        return scope["step"]
+
+    step, compiled, x = make(), genesis.compile(make()), genesis.ones(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled(x).item() for _ in range(5)] == pytest.approx([step(x).item() for _ in range(5)])

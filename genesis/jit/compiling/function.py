@@ -40,7 +40,7 @@ from genesis.jit.compiling.surroundings import changed, surroundings
 from genesis.jit.compiling.taken import Taken
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
-from genesis.jit.compiling.unknown import slots_of, unknown
+from genesis.jit.compiling.unknown import refuse_unnamed, slots_of, unknown
 from genesis.jit.compiling.values import ValueNeeded
 from genesis.jit.guards import Guards
 from genesis.jit.numbers import Entry as NumberEntry
@@ -367,6 +367,7 @@ class CompiledFunction:
             raise GraphError(f"{titles[0]} changes, and nothing shows where: a compiled call would not do it again")
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
+        refuse_unnamed(tracer.hosts.calls, watch)
         leave_changes(graph, tracer, watch)
         taken = (
             *graph.binding.guards,

@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from genesis.base.errors import message
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Binding
 from genesis.jit.compiling.hosts import looked_up
-from genesis.jit.compiling.leaves import UNKNOWN, HostCall, Unread
+from genesis.jit.compiling.leaves import UNKNOWN, HostCall, NotKept, Unread
 from genesis.jit.compiling.values import HostValue
 from genesis.jit.guards import Unchanged
 
@@ -47,6 +48,31 @@ def _changed(call: HostCall) -> Iterator[tuple[Any, Any]]:
             yield from [(held, k) for k in held if key is None or k == key]
         elif isinstance(held, list | deque):
             yield from [(held, i) for i in range(len(held))]
+
+
+def refuse_unnamed(calls: Iterable[HostCall], watch: Any) -> None:
+    """Refuse statements that write to something that no name leads to, as ``table.get("a").count += 1``, where the function
+    reads an attribute or an item of that name: it may be the same one, and a trace has what was there before.
+    """
+    for call in [call for call in calls if not call.trusted]:
+        names = {setting.name for setting in call.sets if setting.held is UNKNOWN} | set(call.unknown)
+        for name, text in _known_items(watch) if names else ():
+            if name in names or (UNKNOWN in call.unknown and type(name) in (int, str)):
+                why = f"what nobody knows is given another {name} at {call.title}, and {text} is read"
+                raise NotKept(message("compile", why, hint="give what is written to a name"))
+
+
+def _known_items(watch: Any) -> Iterator[tuple[Any, str]]:
+    """The names of attributes and items that a trace has read, and where that was."""
+    items = [(held, name, text) for held, name, _, text in watch.reads]
+    for container, text in watch.wholes:
+        if isinstance(container, dict | list | deque):
+            keys = container if isinstance(container, dict) else range(len(container))
+            items += [(container, key, f"{text}[{key!r}]") for key in keys]
+    for held, name, text in items:
+        yield name, text
+        if isinstance(held, list | deque) and type(name) is int:  # it has two
+            yield (name - len(held) if name >= 0 else name + len(held)), text
 
 
 @contextmanager
