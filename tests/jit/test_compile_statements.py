@@ -684,3 +684,25 @@ def test_parts_of_captured_tensors_that_statements_get(part):
                 scope["w"].add_(1)
         seen.append([x.tolist() for x in scope["log"]])
     assert seen[0] == seen[1]
+
+
+def test_statements_that_look_into_a_dictionary_of_losses_leave_it_as_it_is(capsys):
+    """``{name: loss.item() for name, loss in losses.items()}``, kept and returned: what is computed of it before and behind
+    stays in the graph.
+    """
+
+    def make(model, optimizer):
+        history = []
+
+        def step(x, y):
+            losses = {"fit": F.mse_loss(model(x), y), "size": model[0].weight.square().mean()}
+            total = sum(losses.values())
+            optimizer.zero_grad()
+            total.backward()
+            optimizer.step()
+            history.append({name: loss.item() for name, loss in losses.items()})
+            return losses["fit"] + total
+
+        return step, lambda: [[*row.values()] for row in history]
+
+    assert len(both(make, capsys)._recent) == 1

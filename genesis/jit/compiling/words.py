@@ -7,7 +7,7 @@ import builtins
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -65,6 +65,7 @@ class Reading:
         self.globals, self.cells, self.call = statement.__globals__, cells, call
         self.cell_of, self.is_open = cell_of, is_open
         self.constants: dict[int, Any] = {}  # what is assigned to nodes
+        self.computed: set[str] = set()  # the variables of comprehensions that stand for what the trace computes
 
     def _with_history(self, statement: ast.stmt) -> None:
         """Refuse to hand out tensors that gradients would flow through: what is computed of them has no history there. Note
@@ -118,6 +119,9 @@ class Reading:
     def read(self, statement: ast.stmt) -> None:
         self._with_history(statement)
         assigned = [n for n in ast.walk(statement) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
+        parts = [n for n in ast.walk(statement) if isinstance(n, ast.comprehension)]
+        names = [name for part in parts for name in self._computed_items(part)]
+        self.computed = {name for name in names if self._stands_alone(name, statement)}
         self.constants = {id(target): n.value.value for n in assigned for target in n.targets}  # type: ignore[attr-defined]
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
@@ -142,6 +146,31 @@ class Reading:
                 elif id(node) not in inner:
                     self._looked_at(self._value(node), 3)
 
+    def _computed_items(self, part: ast.comprehension) -> Iterator[str]:
+        """The variable of a comprehension that stands for each item of a container, where all of them are computed."""
+        held, target = part.iter, part.target
+        method = held.func.attr if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) else ""
+        if method == "items" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            target = target.elts[1]
+        elif method not in ("", "values"):
+            return
+        items = self._value(held.func.value if method else held)  # type: ignore[attr-defined]
+        if type(items) is dict and method:
+            items = list(items.values())
+        if (
+            isinstance(target, ast.Name)
+            and type(items) in (list, tuple)
+            and all([_seen(x) is _COMPUTED for x in items])
+        ):
+            yield target.id
+
+    def _stands_alone(self, name: str, statement: ast.stmt) -> bool:
+        """Whether the variable of a comprehension has its name for itself."""
+        stores = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        inner = any([isinstance(n, ast.arg) and n.arg == name for n in ast.walk(statement)])
+        outer = (name in self.cells and is_set(self.cells[name])) or name in self.globals or hasattr(builtins, name)
+        return [n.id for n in stores].count(name) == 1 and not inner and not outer
+
     def _value(self, node: ast.expr) -> Any:
         """What an expression is, without computing anything."""
         if isinstance(node, ast.Constant):
@@ -149,6 +178,8 @@ class Reading:
         if isinstance(node, ast.JoinedStr):
             return ""
         if isinstance(node, ast.Name):
+            if node.id in self.computed:
+                return _COMPUTED
             if node.id in self.cells:
                 return _seen(contents(self.cells[node.id]))
             return _seen(self.globals.get(node.id, getattr(builtins, node.id, UNKNOWN)))
