@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import logging
 import math
+import random
 import sys
 import warnings
 
@@ -706,3 +707,20 @@ def test_statements_that_look_into_a_dictionary_of_losses_leave_it_as_it_is(caps
         return step, lambda: [[*row.values()] for row in history]
 
     assert len(both(make, capsys)._recent) == 1
+
+
+def test_a_loss_that_python_computes_is_not_told_to_be_detached():
+    """What gradients flow through stays: the number beside it is what has to come from outside."""
+    w = genesis.ones(2, requires_grad=True)
+
+    @genesis.compile
+    def f(x):
+        loss = (w * x).sum()
+        loss = loss * random.random()
+        loss.backward()
+        return loss.detach()
+
+    with pytest.warns(UserWarning, match="pass it as an argument") as told:
+        for _ in range(3):
+            f(genesis.ones(2))
+    assert "detach" not in str(told[0].message)

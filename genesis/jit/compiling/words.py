@@ -79,18 +79,25 @@ class Reading:
                 if cell is not None and not self._ends(node, above, _OTHER_MEMORY):
                     self.call.handed.append((cell, cell.written))
                 if cell is not None and not self._ends(node, above, _WITHOUT_HISTORY):
-                    self._refuse_history(node.id, x)
+                    self._refuse_history(node.id, x, statement)
             elif (
                 isinstance(node, ast.Name)
                 and node.id not in self.cells
                 and not self._ends(node, above, _WITHOUT_HISTORY)
             ):
-                self._refuse_history(node.id, self.globals.get(node.id))
+                self._refuse_history(node.id, self.globals.get(node.id), statement)
 
-    def _refuse_history(self, name: str, x: Any) -> None:
-        if isinstance(x, Tensor) and x._node is not None and not x._node.is_leaf and self.is_open(x):
-            text = f"{name} leaves the compiled function at {self.call.title}, with a history"
-            raise NotKept(message("compile", text, hint=f"{name}.detach(), or {name}.item()"))
+    def _refuse_history(self, name: str, x: Any, statement: ast.stmt) -> None:
+        if not (isinstance(x, Tensor) and x._node is not None and not x._node.is_leaf and self.is_open(x)):
+            return
+        text, hint = (
+            f"{name} leaves the compiled function at {self.call.title}, with a history",
+            f"{name}.detach(), or {name}.item()",
+        )
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return):
+            text += ": Python does that statement at each call, for what it decides, draws or counts there"
+            hint = "let Python do so outside, and pass it as an argument"
+        raise NotKept(message("compile", text, hint=hint))
 
     def _ends(self, node: ast.expr, above: dict[int, Any], names: tuple[str, ...]) -> bool:
         """Whether an expression is a number, or text, when it comes to what it is used for, or one of these methods is
