@@ -152,3 +152,36 @@ def test_writes_to_what_no_name_leads_to_are_seen_by_those_who_read_it(write, na
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [compiled(x).item() for _ in range(5)] == pytest.approx([step(x).item() for _ in range(5)])
+
+
+BEHIND = {  # found by fuzz_hidden: what is read in ways that no name shows, beside or behind the statement that changes it
+    "an attribute": ("vars(s)['k'] += 0.25", "k_of(s)", ""),
+    "a length": ("s.log += [0.25]", "len(vars(s)['log'])", ""),
+    "what is beside a list that changes": (
+        "operator.iadd(s.log, [1.0])",
+        "max(vars(s)['table'].values())",
+        "s.table['a'] = 3.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", BEHIND)
+@pytest.mark.parametrize("first", ["the change", "the read"])
+def test_what_is_read_unseen_is_that_of_the_call(monkeypatch, way, first):
+    change, read, between = BEHIND[way]
+    lines = [f"    {change}", f"    factor = {read}"]
+    lines = ["def step(x):", *(lines if first == "the change" else lines[::-1]), "    return (x * factor).sum()"]
+    monkeypatch.setitem(linecache.cache, "<behind>", (1, None, [f"{line}\n" for line in lines], "<behind>"))
+    seen = []
+    for compiled in (False, True):
+        scope = {**globals(), "s": State()}
+        exec(compile("\n".join(lines), "<behind>", "exec"), scope)
+        step, results = genesis.compile(scope["step"]) if compiled else scope["step"], []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for call in range(5):
+                results.append(step(genesis.ones(2)).item())
+                if call == 2:
+                    exec(between, scope)
+        seen.append(results)
+    assert seen[0] == seen[1]

@@ -226,7 +226,7 @@ class Watch(Reads):
         self.codes.add(code)
         if self.known is not None:
             for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-                self._meet_whole(frame.f_locals.get(name), name)  # a default, or what code in C hands over
+                self._meet_whole(frame.f_locals.get(name), name, known=True)  # a default, or what code in C hands over
             self._meet_caches(frame, code)
             self._meet_iterators(frame, code)
         if self.known is not None and code not in self.known and self._may_do_more(frame, code):

@@ -19,6 +19,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
+from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.stops import Conflict, Moving
 from genesis.jit.compiling.stores import _LOADS, Chain, hands_of, names_of, reads_of, steps_of
 from genesis.jit.compiling.unnamed import asked_by, backing, draws_unseen, goes_on_unseen, read_unnamed, ways_of
@@ -50,7 +51,7 @@ class Reads:
         self.codes: set[CodeType] = set()
         self.names: Callable[[CodeType], set[str] | None] = lambda code: None  # what code reads that was written anew
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
-        self._met: dict[int, tuple[Any, Any, str]] = {}  # with what is young if they are
+        self._met: dict[int, tuple[Any, Any, str, bool]] = {}  # with what is young if they are
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
         self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
         self._caches: dict[int, tuple[Any, Any]] = {}  # functions with a cache, and what it said of itself
@@ -205,14 +206,17 @@ class Reads:
                 self._meet_whole(getattr(value, "__dict__", None), text, value)
             for held, key, inside, name in read_unnamed(code, chain, value, getters):
                 if type(inside) in PLAIN or isinstance(inside, Tensor) or _may_change(inside):
+                    self._check(frame, held, key, inside, f"{text}.{name}")
                     self._noted(value, held, key, inside, f"{text}.{name}")
                     self._meet_whole(inside, f"{text}.{name}", value)
 
-    def _meet_whole(self, value: Any, text: str, owner: Any = None) -> None:
-        """The end of a chain: if it is a container, all of it may be read. (The dictionary of an old object may be young.)"""
+    def _meet_whole(self, value: Any, text: str, owner: Any = None, known: bool = False) -> None:
+        """The end of a chain: if it is a container, all of it may be read, but where it is known elsewhere who reads it.
+        (The dictionary of an old object may be young.)
+        """
         value = backing(value)
         if self.known is not None and isinstance(value, _CONTAINERS):
-            self._met.setdefault(id(value), (owner or value, value, text))
+            self._met.setdefault(id(value), (owner or value, value, text, known))
 
     def _meet_any(self, value: Any, text: str) -> None:
         """Any attribute may be read; numbers, tensors and modules in modules are looked at anyway."""
@@ -271,27 +275,33 @@ class Reads:
     def _settle_wholes(self, young: set[int], texts: Counter[str]) -> None:
         """Containers, those in them, and the attributes that the program reads of the objects in them."""
         names = {name for code in self.codes for _, chain in reads_of(code) for name in chain[1:]}
-        own = {id(container) for container, _, _ in self.changed()} | self.given
-        pending, seen = [(x, text) for owner, x, text in self._met.values() if id(owner) not in young], set[int]()
+        own = {id(container) for container, _, _ in self.changed()}
+        anywhere = {id(container) for container, key, _ in self.changed() if key is None}
+        attributes = {id(x) for owner, x, *_ in self._met.values() if x is getattr(owner, "__dict__", None)}
+        pending = [(x, text, known) for owner, x, text, known in self._met.values() if id(owner) not in young]
+        seen = set(self.given)
         while pending:
-            value, text = pending.pop()
-            if id(value) in seen or id(value) in own:
+            value, text, known = pending.pop()
+            if id(value) in seen:
                 continue
             seen.add(id(value))
             if isinstance(value, _CONTAINERS):
-                texts[text] += 1
-                self.wholes.append((value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
+                if id(value) in anywhere - attributes and not known:  # its length may be read
+                    raise NotKept(f"{text} is read, which a statement changes that Python does")
+                if id(value) not in own:
+                    texts[text] += 1
+                    self.wholes.append((value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
                 if isinstance(value, bytearray | array | np.ndarray):
                     continue
                 items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
-                pending += [(x, f"{text}[{key!r}]") for key, x in items if _may_change(x)]
+                pending += [(x, f"{text}[{key!r}]", known) for key, x in items if _may_change(x)]
                 continue
-            attributes = value.__dict__
-            for name in [name for name in attributes if name in names]:
+            of_value = value.__dict__
+            for name in [name for name in of_value if name in names]:
                 inside = f"{text}.{name}"
                 texts[inside] += 1
-                self.reads.append((attributes, name, attributes[name], f"{inside} ({texts[inside]})"))
-                pending += [(attributes[name], inside)] if _may_change(attributes[name]) else []
+                self.reads.append((of_value, name, of_value[name], f"{inside} ({texts[inside]})"))
+                pending += [(of_value[name], inside, known)] if _may_change(of_value[name]) else []
         self._met.clear()
 
 

@@ -17,11 +17,13 @@ from weakref import ref
 
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable
+from genesis.jit.compiling import statements
 from genesis.jit.compiling.stores import Chain, begin_of, chain_of, steps_of
 from genesis.jit.compiling.young import stores_in
 
 _BY_TEXT = {"attrgetter", "__getattribute__"}
 _READING_ALL = {"copy", "deepcopy", "replace", "asdict", "astuple", "repr", "str", "format", "ascii", "hash"}
+_OF_STATEMENTS = {statements.host.__name__, "__import__"}  # which stand in code from which some were taken out
 _CLASSES = {"type", "__class__", "__mro__"}
 _OTHERS = (Tensor, Dependable, ModuleType, FunctionType, type)  # which are asked elsewhere, or have no state
 
@@ -44,8 +46,9 @@ class Ways(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def ways_of(code: CodeType) -> Ways:
-    used, matches = set(code.co_names), any([step.name == "MATCH_CLASS" for step in steps_of(code)])
+    used, matches = set(code.co_names) - _OF_STATEMENTS, any([step.name == "MATCH_CLASS" for step in steps_of(code)])
     by_text = [text for text in code.co_consts if isinstance(text, str)] if used & _BY_TEXT else []
+    by_text = [text for text in by_text if text != statements.__name__]
     if matches:
         by_text += [
             text for names in code.co_consts if isinstance(names, tuple) for text in names if isinstance(text, str)
