@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from genesis.base.errors import ArgumentValueError, GraphError, message
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
-from genesis.jit.compiling.function import compiling, every, stance
+from genesis.jit.compiling.function import every, stance
 from genesis.jit.compiling.options import BACKENDS, compiled
+from genesis.jit.compiling.tracing import compiling
 from genesis.nn.compiled import OptimizedModule
 from genesis.nn.module import Module
 

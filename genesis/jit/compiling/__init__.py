@@ -1,6 +1,7 @@
 """`genesis.compile`: functions that are traced once, and then run as one call.
 
 `function`  a compiled function: which calls are traced, which run as they are
+`tracing`   how one graph is made, and what is known for the next
 `options`   what is asked for besides
 `reasons`   what it tells about itself
 `effects`   what a function does besides computing with tensors; `stores` and `writers` find it in code, `pure` knows functions

@@ -1,0 +1,247 @@
+"""How one graph of a compiled function is made: the function is traced, statements that Python does at each call are taken
+out of it, and floats that change are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from genesis.base import dtypes
+from genesis.base.device import get_default_device, set_default_device
+from genesis.base.errors import GraphError, UnsupportedError, message
+from genesis.base.pytree import tree_flatten, tree_unflatten
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tracing import Dependable, depends
+from genesis.jit.binding import Graph
+from genesis.jit.compiling.checks import Given
+from genesis.jit.compiling.division import divided, undivided
+from genesis.jit.compiling.effects import Watch
+from genesis.jit.compiling.entries import Entry, key_of
+from genesis.jit.compiling.granted import granted, leave_changes
+from genesis.jit.compiling.hosts import containers_in, within
+from genesis.jit.compiling.joint import Decided, Joint, JointTracer
+from genesis.jit.compiling.leaves import NotKept
+from genesis.jit.compiling.statements import rewritten
+from genesis.jit.compiling.stops import Anew, Conflict, Effect, Leaked, Moving, Stopped
+from genesis.jit.compiling.surroundings import changed, surroundings
+from genesis.jit.compiling.taken import Taken
+from genesis.jit.compiling.unknown import refuse_unnamed, slots_of, unknown
+from genesis.jit.compiling.values import ValueNeeded
+from genesis.jit.guards import Guards
+from genesis.jit.numbers import Entry as NumberEntry
+from genesis.jit.numbers import StillFloat, read_by
+from genesis.jit.program import Program
+
+STATEMENTS = 24  # that Python does at each call
+compiling: ContextVar[bool] = ContextVar("genesis_compiling", default=False)
+
+
+class Tracing:
+    """What is known of one function for its next graph.
+
+    Args:
+        name: of the function, in what is said of it
+        original: the function as it was
+        fullgraph: whether Python may do nothing at each call
+
+    Attributes:
+        read: floats of the outside that graphs ask for, for they change
+        read_arguments: those among the arguments: (structure, index)
+        constant: those of both that no graph can ask for
+        taken: the statements that Python does
+        keeps: whether what computes with numbers is kept, too
+    """
+
+    def __init__(self, name: str, original: Callable[..., Any], fullgraph: bool) -> None:
+        self.name, self.original, self.fullgraph = name, original, fullgraph
+        self.read: dict[Any, NumberEntry] = {}
+        self.read_arguments: set[Any] = set()
+        self.constant: set[Any] = set()
+        self.taken = Taken()
+        self.keeps = not fullgraph
+
+    # ---- floats that change
+
+    def ask_for(self, entry: NumberEntry) -> None:
+        """A float of the outside is another one than in a trace before."""
+        if entry.identity() not in self.constant:
+            self.read.setdefault(entry.identity(), entry)
+
+    def ask_for_argument(self, structure: Any, i: int) -> None:
+        """An argument is another float than before."""
+        if (structure, i) not in self.constant:
+            self.read_arguments.add((structure, i))
+
+    def key(self, leaves: list[Any], structure: Any) -> Any:
+        """What calls of one graph have in common."""
+        return key_of(leaves, structure, self.read_arguments)
+
+    def with_numbers(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> tuple[Any, Entry]:
+        """A graph that asks for the floats that change, as far as that can be; and its key."""
+        while self.read or self.read_arguments:
+            try:
+                return key, self.entry(leaves, args, kwargs)
+            except Leaked as leak:
+                constant = leak.args[0] & set(self.read)
+            except Exception:
+                constant = set()
+            self.constant |= constant or (set(self.read) | self.read_arguments)
+            self.read = {at: entry for at, entry in self.read.items() if at not in self.constant}
+            self.read_arguments -= self.constant
+            key = self.key(leaves, key[0])
+        return key, self.entry(leaves, args, kwargs)
+
+    # ---- a graph
+
+    def entry(self, leaves: list[Any], args: Any, kwargs: Any, first: bool = False) -> Entry:
+        """Trace and compile; what Python has to do at each call is taken out of the function, statement by statement.
+
+        Args:
+            first: it is the first call of all
+        """
+        given = self._given(leaves, tree_flatten((args, kwargs))[1])
+        for _ in range(STATEMENTS):
+            watch, token = self.taken.watch(), compiling.set(True)
+            try:
+                with rewritten(self.taken.statements.values()):
+                    traced, decided = self._traced(watch, args, kwargs, given)
+                    graph = traced.forward if isinstance(traced, Joint) else traced
+                    if slots := slots_of(decided.calls, graph.binding, self.read):
+                        watch = self.taken.watch()
+                        with unknown(slots):
+                            self._traced(watch, args, kwargs, given)
+                if decided.calls and not graph.program.calls:
+                    raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
+                if first and _holds_once(graph.program):
+                    raise NotKept("it asks for gradients that are there from the second call on")
+                return Entry(traced, self.original, leaves, decided, given)
+            except Moving as moving:
+                held, name, text = moving.args
+                entry = NumberEntry(held, (name,), text)
+                if entry.identity() in self.constant or entry.identity() in self.read:
+                    raise NotKept(f"{text} is read and changed") from None
+                self.read[entry.identity()] = entry
+            except (Stopped, ValueNeeded, Conflict, Anew) as error:
+                if isinstance(error, Stopped):
+                    error.args = (watch,)
+                if watch.unknown or self.fullgraph or not self._take(watch, error):
+                    if isinstance(error, Conflict):
+                        raise NotKept(f"{error.args[1]} is read, which a statement changes that Python does") from None
+                    if isinstance(error, Anew):
+                        raise NotKept(
+                            f"{error.args[1].name} is made anew at each call, a statement changes it"
+                        ) from None
+                    raise
+            finally:
+                compiling.reset(token)
+        raise NotKept(f"Python does more than {STATEMENTS} things")
+
+    def _take(self, watch: Watch, error: BaseException) -> bool:
+        """Have Python do at each call what an error comes from; whether that can be."""
+        if self.taken.take(watch, error):
+            return True
+        if self.keeps and isinstance(error, ValueNeeded):
+            self.keeps = False  # graphs hold for the numbers then
+            return True
+        return False
+
+    def _given(self, leaves: list[Any], structure: Any) -> dict[int, Given]:
+        """The floats among the arguments that the graph is to ask for."""
+        holder = dict[int, float]()
+        read = [i for i, x in enumerate(leaves) if type(x) is float and (structure, i) in self.read_arguments]
+        holder.update({i: leaves[i] for i in read})
+        return {i: Given(holder, i) for i in read}
+
+    def _traced(self, watch: Watch, args: Any, kwargs: Any, given: dict[int, Given]) -> tuple[Graph | Joint, Decided]:
+        guards, read = Guards(self.original), tuple(self.read.values())
+        guards.names.leave(read)
+        for one in self.taken.statements.values():
+            guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
+        tracer, watch.numbers = JointTracer(self.name, guards), bool(read or given)
+        tracer.watch = watch
+        tracer.values.keeps_statements, watch.changed = self.keeps, tracer.hosts.kept
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if given:
+                args, kwargs = _asked_for(tracer, args, kwargs, given)
+            tracer.hosts.containers = [*containers_in(args), *[c for x in kwargs.values() for c in containers_in(x)]]
+            watch.given = {id(x) for x in within((args, kwargs))}
+            for thing in (getattr(self.original, "__self__", None), *tree_flatten((args, kwargs))[0]):
+                if isinstance(thing, Dependable):
+                    depends(thing)
+            opened.enter_context(watch)
+            with read_by(tracer, read), tracer.hosts.standing_in(), _same_modes():
+                result = self.original(*args, **kwargs)
+                watch.settle()
+            return result
+
+        kept = surroundings([(self.name, self.original), ("an argument", (args, kwargs))])
+        with ExitStack() as opened:
+            try:
+                graph = tracer.run(run, args, kwargs)
+            except BaseException:
+                watch.forget_cached()
+                changed(kept)
+                raise
+        if titles := changed(kept):
+            raise GraphError(f"{titles[0]} changes, and nothing shows where: a compiled call would not do it again")
+        if watch.effect is not None:
+            raise GraphError(not_again(watch.effect))
+        refuse_unnamed(tracer.hosts.calls, watch)
+        leave_changes(graph, tracer, watch)
+        taken = (
+            *graph.binding.guards,
+            *granted(watch, graph),
+            *[StillFloat(entry) for entry in read],
+        )
+        graph = Graph(graph.program, replace(graph.binding, guards=taken))
+        if not tracer.outputs:
+            _refuse_arguments(graph.program)
+            return undivided(tracer, graph)
+        joint = divided(tracer, graph)
+        _refuse_arguments(joint.forward.program)
+        return joint, joint.decided
+
+
+def not_again(effect: Effect) -> str:
+    """Why a function with an effect is not compiled."""
+    return f"{effect}: a compiled call would not do it again"
+
+
+@contextmanager
+def _same_modes() -> Iterator[None]:
+    """Refuse a function that leaves other modes behind than there were, and set them back: a call would not set them."""
+    modes = grad_mode.get(), dtypes.get_default_dtype(), get_default_device()
+    try:
+        yield
+        if modes != (grad_mode.get(), dtypes.get_default_dtype(), get_default_device()):
+            text = "it sets whether gradients are recorded, the default dtype or the default device"
+            raise GraphError(message("compile", text, hint="set it in a with block, or outside"))
+    finally:
+        grad_mode.set(modes[0])
+        dtypes.set_default_dtype(modes[1])
+        set_default_device(modes[2])
+
+
+def _holds_once(program: Program) -> bool:
+    """Whether the graph of a first call holds for no other: it asked for a gradient that was not there, and is now."""
+    begun = {w.index for w in program.writes if w.kind in ("grad", "new grad")}
+    return any([leaf.present is False and i in begun for i, leaf in enumerate(program.leaves)])
+
+
+def _refuse_arguments(program: Program) -> None:
+    """Calls know no gradients of arguments."""
+    if any(leaf.kind == "argument" for leaf in program.leaves):
+        raise UnsupportedError(message("compile", "the .grad of an argument is looked at, or changes"))
+
+
+def _asked_for(tracer: JointTracer, args: Any, kwargs: Any, given: dict[int, Given]) -> Any:
+    """The arguments, with numbers of the host for some floats."""
+    leaves, structure = tree_flatten((args, kwargs))
+    for i, where in given.items():
+        leaves[i] = tracer.reads(NumberEntry(where.holder, (where.index,), f"argument {i}"))
+    return tree_unflatten(leaves, structure)
