@@ -3,7 +3,8 @@
 A stream is a key (the seed) and a counter. Block ``b`` of the stream is the four 64-bit words of
 Philox4x64-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) for counter ``b + 1``
 and key ``(seed, 0)``; word ``i`` of the stream is lane ``i % 4`` of block ``i // 4``. A draw of n words takes whole
-blocks, so a stream's position is one integer. NumPy's C implementation computes the words. From words to numbers:
+blocks, so a stream's position is one integer. NumPy's C implementation computes the words, or machine code that makes
+normal numbers at once, where it is attached. From words to numbers:
 
 - floats: the top 53, 24, 11 or 8 bits (float64, float32, float16, bfloat16), times 2**-53 and so on: in [0, 1), never
   rounded to 1
@@ -27,7 +28,7 @@ from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
-from genesis.core.graph.normals import normals
+from genesis.core.graph import normals
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
@@ -76,7 +77,8 @@ class Generator:
 
     def _position(self, block: int) -> None:
         self._block = block
-        self._philox: Any = None  # made at the next draw: importing `numpy.random` takes 10 ms
+        self._philox: Any = None  # made when words are drawn next: importing `numpy.random` takes 10 ms
+        self._reached = block  # where it is
 
     def seed(self) -> int:
         """Begin the stream of a seed that nobody can guess; returns the seed."""
@@ -125,15 +127,18 @@ class Generator:
                 counter = [self._block & _MASK, self._block >> 64 & _MASK, 0, 0]
                 key = np.array([self._seed & _MASK, 0], np.uint64)  # of a list NumPy makes floats from 2**63 on
                 self._philox = np.random.Philox(key=key, counter=np.array(counter, np.uint64))
+            elif self._reached != self._block:  # somebody `reserve`d what is between
+                self._philox.advance(self._block - self._reached)
             self._block += blocks
+            self._reached = self._block
             return self._philox.random_raw(blocks * 4)[:count]  # type: ignore[no-any-return]
 
     def reserve(self, count: int) -> tuple[int, int]:
         """Move on as if so many words were drawn, for whoever makes them himself; the key and the block of the first."""
         with self._lock:
-            key, first = self._seed & _MASK, self._block
-            self._position(first + -(-count // 4))
-        return key, first
+            first = self._block
+            self._block += -(-count // 4)
+            return self._seed & _MASK, first
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""
@@ -144,11 +149,17 @@ class Generator:
     def normal(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Standard normal numbers."""
         count = math.prod(shape)
-        _drawn(dtype)
+        make = normals.maker(dtype)
+        if make is not None:
+            return make(shape, count, *self.reserve(count))
+        bits = BITS[_drawn(dtype).name]
+        kind = np.dtype(np.float64 if bits == 53 else np.float32)
+        if kind is not dtype:
+            return self.normal(shape, kind).astype(dtype, copy=False)
         half = -(-count // 2)
-        out = np.empty((2, half), np.float64 if dtype == np.float64 else np.float32)
-        normals(self.words(2 * half).reshape(2, half), out, BITS[out.dtype.name])
-        return out.reshape(-1)[:count].reshape(shape).astype(dtype, copy=False)
+        out = np.empty((2, half), kind)
+        normals.normals(self.words(2 * half).reshape(2, half), out, BITS[kind.name])
+        return out.reshape(-1)[:count].reshape(shape)
 
     def integers(self, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """Integers in [low, high), all of them equally often."""
@@ -218,7 +229,9 @@ def _of_the_stream(name: str) -> Any:
 class DefaultGenerator(Generator):
     """The default generator: the stream of the process, or the `seeded_stream` of this thread."""
 
-    _seed, _block, _philox, _lock = (_of_the_stream(name) for name in ("_seed", "_block", "_philox", "_lock"))
+    _seed, _block, _philox, _reached, _lock = (
+        _of_the_stream(name) for name in ("_seed", "_block", "_philox", "_reached", "_lock")
+    )
 
     def __init__(self) -> None:
         self._process = Generator()
@@ -234,6 +247,10 @@ class DefaultGenerator(Generator):
     def words(self, count: int) -> np.ndarray[Any, Any]:
         seeded = seeded_stream.get()
         return (self._process if seeded is None else seeded.stream()).words(count)
+
+    def reserve(self, count: int) -> tuple[int, int]:
+        seeded = seeded_stream.get()
+        return (self._process if seeded is None else seeded.stream()).reserve(count)
 
 
 _generators: weakref.WeakSet[Generator] = weakref.WeakSet()

@@ -12,12 +12,15 @@ only sums, products, quotients and square roots are taken, each rounded to neare
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+# makes an array of a shape, which has so many numbers, from a key and a block of a stream on
+Maker = Callable[[tuple[int, ...], int, int, int], Array]
 PAIRS = 16384  # at a time, so that what is computed on the way stays in a processor's cache
 
 
@@ -64,6 +67,11 @@ FLOAT64 = Parts(
 
 def parts_of(dtype: Any) -> Parts:
     return FLOAT64 if dtype == np.float64 else FLOAT32
+
+
+def maker(dtype: Any) -> Maker | None:
+    """What makes normal numbers without words in memory, if anything does (`genesis.kernels.cpu.draws` takes its place)."""
+    return None
 
 
 def normals(words: Array, out: Array, digits: int) -> None:

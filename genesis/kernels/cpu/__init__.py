@@ -13,6 +13,7 @@
 `pooling`     the largest of windows, fused; `running` sums and products along a dimension
 `optim`       optimizer steps
 `adding`      sums of rows at places; `distance` distances of all pairs of rows, fused
+`draws`       normal numbers
 `memory`      memory of large arrays, used again
 `compiled`    elementwise functions as loops of machine code (`genesis.kernels.llvm`)
 `rows`        softmax and normalisations, the same
@@ -28,6 +29,7 @@ from genesis.kernels.cpu import compiled as compiled
 from genesis.kernels.cpu import convolution as convolution
 from genesis.kernels.cpu import ctc as ctc
 from genesis.kernels.cpu import distance as distance
+from genesis.kernels.cpu import draws as draws
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import gemm as gemm
 from genesis.kernels.cpu import grids as grids

@@ -8,6 +8,7 @@
              `channels` of batch norm, `windows` of the gradient of max pooling
 `products`   tiles of products of matrices, with `attention` made of them; `gemm`: their phases
 `pairs`      of bfloat16 numbers, in the place of float32 numbers; `rates`: whether they pay
+`draws`      words of random streams; `normals`: normal numbers of them
 `loops`      NumPy ufuncs whose inner loop is such a function; `rows`: gufuncs of rows
 """
 
@@ -15,6 +16,6 @@ from genesis.base.late import late_modules
 
 late_modules(
     __name__,
-    "activations attention channels elf entries functions gemm loops native norms objects pairs products rates rows sliding steps tables "
-    "windows",
+    "activations attention channels elf entries functions gemm loops native normals norms objects pairs products rates rows sliding steps "
+    "tables windows",
 )

@@ -11,11 +11,15 @@ from collections.abc import Callable
 from genesis.kernels.llvm import native
 
 
-def nest(name: str, code: str, addresses: int, integers: int) -> Callable[..., None]:
-    """The function ``name`` in ``code``, compiled, of so many addresses and then so many integers."""
-    (at,) = native.addresses_in(f"{code}\n{_entry(name, addresses, integers)}", [f"{name}.entry"])
-    call, pack = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(at), struct.Struct(f"{addresses + integers}q").pack
-    return lambda *numbers: call(pack(*numbers))
+def nest(name: str, code: str, addresses: int, integers: int) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The function ``name`` in ``code``, compiled, of so many addresses and then so many integers: one that puts them into
+    memory, for which they are not negative, up to 2**64 - 1, and one as `genesis.kernels.llvm.native.nest` gives it.
+    """
+    every = f"{code}\n{_entry(name, addresses, integers)}"
+    plain, entry = native.nests(every, {name: (addresses, integers), f"{name}.entry": (1, 0)})
+    call = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(native.address_of(entry))
+    pack = struct.Struct(f"{addresses + integers}Q").pack
+    return lambda *numbers: call(pack(*numbers)), plain
 
 
 def _entry(name: str, addresses: int, integers: int) -> str:

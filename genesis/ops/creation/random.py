@@ -79,12 +79,13 @@ def stream_of(generator: Any) -> Generator:
 def _draw(
     name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, generator: Any
 ) -> Tensor:
-    kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
-    if dtypes.from_numpy(kind).category < 2:
-        raise DTypeError(message(name, f"only floating and complex dtypes are drawn, got {dtypes.from_numpy(kind)}"))
-    if any(n < 0 for n in shape):
+    wanted = dtypes.as_dtype(dtypes.get_default_dtype() if dtype is None else dtype)
+    kind = wanted.np
+    if wanted.category < 2:
+        raise DTypeError(message(name, f"only floating and complex dtypes are drawn, got {wanted}"))
+    if shape and min(shape) < 0:
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
-    if dtypes.from_numpy(kind) is dtypes.complex32:
+    if wanted is dtypes.complex32:
         return (
             _draw(name, kind_of_draw, shape, dtypes.complex64, device, False, generator)
             .to(kind)

@@ -50,7 +50,9 @@ def random(name: str, samples: Samples | None = None) -> Callable[[Callable[...,
     def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(meaning)
         def kernel(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
-            return np.asarray(meaning(stream, shape, dtype, *options)).astype(dtype, copy=False)
+            out = meaning(stream, shape, dtype, *options)
+            made = out.__class__ is np.ndarray and out.dtype is dtype
+            return out if made else np.asarray(out).astype(dtype, copy=False)
 
         op = Op(
             f"random.{name}", RANDOM, LateSignature(lambda: meaning), kernel, infer=_infer, samples=samples or _some
