@@ -154,6 +154,9 @@ class DeviceMesh:
     def __hash__(self) -> int:
         return hash(self._identity)
 
+    def __deepcopy__(self, memo: Any) -> DeviceMesh:
+        return self  # a copied model is of the same ranks
+
     @property
     def _identity(self) -> tuple[Any, ...]:
         return self.device_type, self.shape, tuple(self.mesh._array.reshape(-1).tolist()), self.mesh_dim_names

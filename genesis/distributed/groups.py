@@ -61,6 +61,9 @@ class ProcessGroup:
     def __repr__(self) -> str:
         return f"<process group {self.group_name!r} of ranks {list(self.ranks)} by {self.engine.name}>"
 
+    def __deepcopy__(self, memo: Any) -> ProcessGroup:
+        return self  # a copied model or mesh is of the same ranks
+
 
 class GroupMember:
     """``WORLD``, the group of all processes, and ``NON_GROUP_MEMBER``, what `new_group` gives those outside."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from together import compiled_step, examples, loss_of, rank, refused, size, step_of
 
@@ -140,6 +142,18 @@ def redistributed():
     assert on_grid.redistribute(placements=[Replicate(), Shard(0)]).full_tensor().equal(x)
 
 
+def copies():
+    """A model that is divided can be copied, as averages of weights do: the copy has parameters of its own."""
+    plain, model = made(PLANS[0])
+    copied = copy.deepcopy(model)
+    with genesis.no_grad():
+        for p in model.parameters():
+            p.zero_()
+    assert copied.up.weight.placements == (Shard(0),) and not model.up.weight.any()
+    near(plain, copied, "copied")
+    np.testing.assert_allclose(copied(X[0]).detach().numpy(), plain(X[0]).detach().numpy(), rtol=1e-10, atol=1e-12)
+
+
 def what_is_refused():
     refused(
         NotImplementedError,
@@ -158,7 +172,7 @@ def what_is_refused():
     refused(NotImplementedError, "placements are", lambda: x.redistribute(placements=[Shard(2)]))
 
 
-for check in (trainings, parts, states, second_order, compiled, redistributed, what_is_refused):
+for check in (trainings, parts, states, second_order, compiled, redistributed, copies, what_is_refused):
     check()
     dist.barrier()
 print(f"rank {rank} is done")
