@@ -15,6 +15,7 @@ import numpy as np
 from genesis.base.errors import ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.subclasses import no_torch_function
+from genesis.core.graph.modes import is_grad_enabled
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
@@ -193,8 +194,8 @@ class ReplicatedTensor(DTensor):
         return (Replicate(),) * self._mesh.ndim
 
     def full_tensor(self) -> Tensor:
-        """The tensor, in memory of its own."""
-        return wrap(self._array.copy())
+        """The tensor, in memory of its own; gradients flow through."""
+        return self.clone()
 
 
 class ShardedTensor(DTensor):
@@ -224,7 +225,9 @@ class ShardedTensor(DTensor):
         return self._sharding.placements  # type: ignore[no-any-return]
 
     def full_tensor(self) -> Tensor:
-        """The rows of all ranks, in memory of their own; all ranks call it."""
+        """The rows of all ranks, in memory of their own; all ranks call it, and gradients flow to each rank's own rows."""
+        if self.requires_grad and is_grad_enabled():
+            return _exchange.gathered(self, self._sharding)  # type: ignore[no-any-return]
         return wrap(self._sharding.whole_of(self._array))
 
 

@@ -35,7 +35,7 @@ def sharded(net, mesh, **options):
 
 
 def whole(p):
-    return p.detach() if p._sharding is None else p.full_tensor()
+    return p.detach() if p._sharding is None else p.full_tensor().detach()
 
 
 def near(a, b, note="", rtol=1e-10):

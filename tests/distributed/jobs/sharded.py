@@ -42,7 +42,7 @@ def sharded(net, **options):
 
 
 def whole(p):
-    return p.detach() if getattr(p, "_sharding", None) is None else p.full_tensor()
+    return p.detach() if getattr(p, "_sharding", None) is None else p.full_tensor().detach()
 
 
 def near(a, b, note="", rtol=1e-10):

@@ -48,7 +48,7 @@ def whole(p):
 
 def near(a, b):
     for p, q in zip(a.parameters(), b.parameters(), strict=True):
-        np.testing.assert_allclose(whole(p).numpy(), whole(q).numpy(), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(whole(p).detach().numpy(), whole(q).detach().numpy(), rtol=1e-10, atol=1e-12)
 
 
 def trained():

@@ -138,6 +138,13 @@ def redistributed():
     divided = distribute_tensor(x, MESH, [Replicate()]).requires_grad_()
     (divided.redistribute(placements=[Shard(1)]) ** 2).sum().backward()
     assert divided.grad.equal(2 * x)
+    for lie in ([Shard(0)], [Shard(1)], [Replicate()]):  # the whole one has the history of the parts
+        leaf = distribute_tensor(x, MESH, lie).requires_grad_()
+        whole = leaf.full_tensor()
+        (whole**2).sum().backward()
+        assert not isinstance(whole, DTensor) and leaf.grad.equal(2 * leaf.detach()), lie
+        with genesis.no_grad():
+            assert not leaf.full_tensor().requires_grad
     on_grid = distribute_tensor(x, GRID, [Replicate(), Shard(1)])
     assert on_grid.redistribute(placements=[Replicate(), Shard(0)]).full_tensor().equal(x)
 

@@ -206,7 +206,7 @@ def sharded(net, **options):
 def same_as_whole(plain, model, note="", rtol=1e-10):
     for (name, p), q in zip(plain.named_parameters(), model.parameters(), strict=True):
         assert q.device.type == "cuda"
-        whole = q.full_tensor().cpu().numpy()
+        whole = q.full_tensor().detach().cpu().numpy()
         np.testing.assert_allclose(p.detach().numpy(), whole, rtol=rtol, atol=rtol, err_msg=f"{note} {name}")
 
 
