@@ -27,6 +27,10 @@ class Meter:
         self.value, self.table, self.seen = 0.5, {"k": 0.25, "n": 1}, [1.0]
     def __getattr__(self, name):
         return self.__dict__["table"][name.removeprefix("of_")]
+def halved(a):
+    while 1 < a.abs().max() < 1e9:  # what these programs add to may be infinite
+        a = a / 2
+    return a
 meter, name, value_of, k_of = Meter(), "b", attrgetter("value"), itemgetter("k")
 shown_before = shown
 def shown():
@@ -84,7 +88,7 @@ BETWEEN = [
 def written(seed: int) -> Program:
     """A random program."""
     program, rng = fuzz_recipes.written(seed), random.Random(f"hidden {seed}")
-    lines = list(program.step)
+    lines = [line for line in program.step if not line.startswith("while")]
     for _ in range(rng.randint(1, 5)):
         line = rng.choice(rng.choice([READS, WRITES])).format(
             a=rng.choice(["x", "buf", "turned"]), t=rng.choice(["buf", "turned"])
