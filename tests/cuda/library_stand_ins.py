@@ -261,6 +261,18 @@ def softmaxed(q, k, causal, scale):
     return np.exp(scores - total), total
 
 
+def laid(*tensors):
+    """cuDNN computes other numbers, without a word, where filters have gaps, or channels and places in another order."""
+    order = [
+        (0, 1, *range(2, len(t.dim))) if t.stride[1] >= t.stride[-1] else (0, *range(2, len(t.dim)), 1) for t in tensors
+    ]
+    for t, axes in zip(tensors, order, strict=True):
+        sizes, size = [(t.dim[i], t.stride[i]) for i in axes], 1
+        for n, stride in reversed(sizes):
+            demand(n == 1 or stride == size, f"strides {t.stride} of {t.dim}")
+            size *= n
+
+
 class CudnnGraph:
     """A graph of one op, and what it means."""
 
@@ -291,6 +303,7 @@ class CudnnGraph:
         return self._op("sdpa_backward", given, 3, scale=attn_scale, causal=use_causal_mask)
 
     def conv_fprop(self, *, image, weight, stride, padding, dilation):
+        laid(image, weight)
         return self._op("conv_fprop", {"x": image, "w": weight}, 1, rules=(stride, padding, dilation))[0]
 
     def bias(self, *, input, bias):
@@ -300,9 +313,11 @@ class CudnnGraph:
         return input
 
     def conv_dgrad(self, *, loss, filter, stride, padding, dilation):  # noqa: A002
+        laid(loss, filter)
         return self._op("conv_dgrad", {"x": loss, "w": filter}, 1, rules=(stride, padding, dilation))[0]
 
     def conv_wgrad(self, *, image, loss, stride, padding, dilation):
+        laid(image, loss)
         return self._op("conv_wgrad", {"x": image, "g": loss}, 1, rules=(stride, padding, dilation))[0]
 
     def build(self, heuristics):

@@ -253,6 +253,22 @@ def test_convolutions_of_channels_that_lie_together(graphs):
     assert graphs.done == ["conv_fprop"]
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_cudnn_gets_no_filters_that_are_transposed(last, graphs):
+    """Nor gradients that are one number everywhere: both are copied."""
+    x, w = tensors((2, 4, 5, 5), (8, 4, 3, 3), dtype="float16")
+
+    def run(x, w):
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        seen = x.to(memory_format=genesis.channels_last) if last else x
+        y = F.conv_transpose2d(seen, w.transpose(0, 1), stride=2)
+        y.sum().backward()
+        return y.detach(), x.grad, w.grad
+
+    same(run, x, w, tolerance=5e-2)
+    assert sorted(graphs.done) == ["conv_dgrad", "conv_fprop", "conv_wgrad"]
+
+
 def test_convolutions_that_cudnn_has_not():
     with emulated() as driver:
         dnn = Cudnn(driver, refused=("conv_fprop", "conv_wgrad", "conv_dgrad"))

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.cuda.arrays import CudaArray, empty, used
+from genesis.arrays.spec import Spec, contiguous_strides
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.libraries.loading import give_up, library
 from genesis.cuda.runtime.devices import Device
+from genesis.ops.spatial.convolution import last_strides, one_is_channels_last
 
 NAME = "cudnn"
 KINDS = {"float16": "HALF", "bfloat16": "BFLOAT16"}
@@ -173,6 +175,7 @@ def convolved(x: CudaArray, w: CudaArray, bias: CudaArray | None, out: CudaArray
     made = graphs(x.on) if _takes(x, w, out) and not (back and bias is not None) else None
     if made is None:
         return False
+    x, w = packed(x, w)
 
     def describe(graph: Any, t: dict[int, Any]) -> dict[int, Any]:
         if back:
@@ -189,12 +192,32 @@ def convolved(x: CudaArray, w: CudaArray, bias: CudaArray | None, out: CudaArray
 def weight_of(x: CudaArray, g: CudaArray, out: CudaArray, rules: Rules) -> bool:
     """The gradient of a convolution's weight; whether cuDNN does it."""
     made = graphs(x.on) if _takes(x, g, out) else None
+    if made is None:
+        return False
 
     def describe(graph: Any, t: dict[int, Any]) -> dict[int, Any]:
         return {4: graph.conv_wgrad(image=t[1], loss=t[2], **_rules(rules))}
 
     key = "gradient of a weight", tuple(map(tuple, rules))
-    return made is not None and made.run(key, {1: x, 2: g, 4: out}, frozenset({4}), describe)
+    x, g = packed(x, g)
+    return made.run(key, {1: x, 2: g, 4: out}, frozenset({4}), describe)
+
+
+def packed(*arrays: CudaArray) -> list[CudaArray]:
+    """All without gaps, and with channels last where one of them has them so: of filters laid out otherwise, as transposed
+    ones are, cuDNN computes other numbers, and says nothing.
+    """
+    last = one_is_channels_last(*[Spec(a.shape, a.dtype, a.device, a.strides) for a in arrays])
+    return [_laid(a, last_strides(a.shape) if last else contiguous_strides(a.shape)) for a in arrays]
+
+
+def _laid(array: CudaArray, strides: tuple[int, ...]) -> CudaArray:
+    if all([s == wanted for n, s, wanted in zip(array.shape, array.strides, strides, strict=True) if n != 1]):
+        return array
+    out = MEMORY.empty(array.shape, array.dtype, array.device)
+    out.strides = strides
+    MEMORY.assign(out, array)
+    return out
 
 
 def _takes(*arrays: CudaArray) -> bool:
