@@ -303,12 +303,26 @@ runtime.run(table)
 @pytest.mark.parametrize(
     "end",
     ["", "raise SystemExit(0)", "time.sleep(0.05)", "import atexit; atexit.register(runtime.run, table)",
-     "def forever():\n  while True: runtime.run(table)\nthreading.Thread(target=forever, daemon=True).start()"],
+     "def forever(table, memory):\n  while True: runtime.run(table)\n"
+     "threading.Thread(target=forever, args=(table, memory), daemon=True).start()"],
 )  # fmt: skip
 def test_the_interpreter_ends_while_workers_look_for_work(end):
     for _ in range(3):
         done = python(BEGIN + end)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_interpreter_ends_while_a_thread_is_in_native_code():
+    text = """
+def work(table, memory, begun):  # for seconds, if the process did not end
+    begun.set()
+    runtime.run(table)
+begun, table = threading.Event(), runtime.Table([(count, memory.ctypes.data, 1000)] * 500_000)
+threading.Thread(target=work, args=(table, memory, begun), daemon=True).start()
+begun.wait()
+"""
+    done = python(BEGIN + text)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ctrl_c_comes_between_runs():

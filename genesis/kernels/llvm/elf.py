@@ -21,8 +21,6 @@ _WRITTEN, _IN_MEMORY = 1, 2  # flags of sections
 _UNDEFINED, _SPECIAL = 0, 0xFF00  # sections of symbols: in no section of this file, or a meaning of its own
 _ADDRESS = 1  # the kind of relocation that is the 64 bits of an address
 
-_kept: list[mmap.mmap] = []  # code stays where it is
-
 
 class _Section(NamedTuple):
     name: int
@@ -73,7 +71,8 @@ def loaded(content: bytes, names: list[str]) -> list[int] | None:
         return None
     if _libc().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(max(end, 1)), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         return None
-    _kept.append(memory)
+    # Never given back: threads may be in it while the interpreter ends, when what modules have is taken away.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
     by_name = dict(addresses)
     return [by_name[name] for name in names] if all([name in by_name for name in names]) else None
 
