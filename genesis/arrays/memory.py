@@ -277,8 +277,10 @@ _BY_CLASS: dict[type, Memory] = {}
 
 def memory_of(array: Any) -> Memory:
     """The memory that an array lies in; of an array with layers the one inside, of a traced one where it will lie."""
-    inside = bottom(array)
-    memory = _BY_CLASS.get(inside.__class__)
+    memory = _BY_CLASS.get(array.__class__)
+    if memory is None:
+        inside = bottom(array)
+        memory = _BY_CLASS.get(inside.__class__)
     return memory if memory is not None else MEMORIES[device_of(inside).type]
 
 

@@ -31,8 +31,9 @@ class Storage:
     __slots__ = ("__weakref__", "allocator", "block", "on", "stream")
 
     def __init__(self, on: Device, count: int) -> None:
-        self.on, self.allocator = on, source_of(on)
-        self.block: Block = self.allocator.take(count)
+        self.on = on
+        self.allocator = source = source_of(on)
+        self.block: Block = source.take(count)
         self.stream: Stream | None = self.block.segment.room.stream  # on which it is used without being told of
 
     def used_on(self, stream: Stream) -> None:
@@ -42,9 +43,11 @@ class Storage:
             self.block.foreign.add(stream)
 
     def __del__(self) -> None:
-        block = getattr(self, "block", None)  # None: there was no memory for it
-        if block is not None:
-            self.allocator.give_back(block)
+        try:
+            block = self.block
+        except AttributeError:  # there was no memory for it
+            return
+        self.allocator.give_back(block)
 
 
 class CudaArray(DeviceArray):

@@ -303,3 +303,18 @@ def test_what_was_given_back_last_is_taken_first(memory):
     memory.give_back(used)
     taken = memory.take(900)
     assert taken is not used or not taken.foreign
+
+
+def test_what_was_given_back_is_taken_again_as_it_is(memory):
+    """... in any order of sizes; neighbours become one where a call would find no memory."""
+    sizes = (1000, 5000, 1000, 70_000)
+    blocks = [memory.take(n) for n in sizes]
+    for block in blocks:
+        memory.give_back(block)
+    before = memory.statistics.gauges["active"].allocated
+    again = [memory.take(n) for n in reversed(sizes)]
+    assert {*map(id, again)} == {*map(id, blocks)} and memory.statistics.gauges["active"].allocated == before
+    for block in again:
+        memory.give_back(block)
+    memory.take(2 << 20)  # all of a segment
+    assert memory.statistics.gauges["reserved_bytes"].current == 2 << 20

@@ -87,6 +87,8 @@ def compute_elementwise(op: Op, *arguments: Any) -> np.ndarray[Any, Any]:
     return compute_operands(op, operands, arguments[len(operands) :], infer_operands(op, operands))
 
 
+EXPLAINED = ShapeError, DTypeError, DimError, IndexOutOfRange  # of which `infer` says more
+
 # For each class of virtual array but specs: interpret(op, arrays, top), the result arrays of an op. ``arrays`` are its
 # arguments with arrays for tensors, ``top`` the one of that class whose layer is outermost.
 INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
@@ -98,32 +100,32 @@ def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     """
     try:
         if isinstance(top, DeviceArray):
+            _check_devices(op, arrays, top, top.device)
             return on_device(op, arrays, top)
         attached = op.kernels.get(top.__class__)
         result = NotImplemented if attached is None else attached(*arrays)
         return INTERPRETERS[top.__class__](op, arrays, top) if result is NotImplemented else result
-    except (ShapeError, DTypeError, DimError, IndexOutOfRange):
+    except EXPLAINED:
         infer(op, arrays)
         raise
 
 
 def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
-    """The result arrays of an op on a device, by the kernel that is attached for the class of its arrays, or for
-    `DeviceArray`.
+    """The result arrays of an op of arrays that are all on one device, by the kernel that is attached for the class of its
+    arrays, or for `DeviceArray`.
     """
-    device = top.device
-    _check_devices(op, arrays, top, device)
-    kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray) or memory_of(top).kernel(op)
+    kernels, device = op.kernels, top.device
+    kernel = (kernels.get(top.__class__) or kernels.get(DeviceArray)) if kernels else None
+    if kernel is None:
+        kernel = memory_of(top).kernel(op)
     at_home = [_index_at(a, device) for a in arrays] if op.kind.copies else arrays
     result = NotImplemented
     try:
         if kernel is not None:
             result = kernel(*at_home)
-    except GenesisError:
-        raise
-    except Exception:
-        # raises an error that explains, if it can
-        infer(op, arrays)
+    except Exception as error:
+        if not isinstance(error, GenesisError) or isinstance(error, EXPLAINED):
+            infer(op, arrays)  # raises an error that explains, if it can
         raise
     if result is NotImplemented:
         raise UnsupportedError(
@@ -139,15 +141,23 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
 
 def device_operands(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:
     """The arrays of tensors that are all on one device, between numbers, and the first of them; None of anything else."""
-    arrays, top = tuple([a._array if isinstance(a, Tensor) else a for a in args]), None
-    for x in arrays:
-        if x.__class__ is float or x.__class__ is int:
-            continue
-        if top is None:
-            top = x
-        elif x.__class__ is not top.__class__ or x.device is not top.device:
+    arrays: list[Any] = []
+    top: Any = None
+    for a in args:
+        if isinstance(a, Tensor):
+            x = a._array
+            if top is None:
+                if not isinstance(x, DeviceArray):
+                    return None
+                top = x
+            elif x.__class__ is not top.__class__ or x.device is not top.device:
+                return None
+            arrays.append(x)
+        elif a.__class__ is float or a.__class__ is int:
+            arrays.append(a)
+        else:
             return None
-    return (arrays, top) if isinstance(top, DeviceArray) else None
+    return (tuple(arrays), top) if top is not None else None
 
 
 def _index_at(value: Any, device: Any) -> Any:

@@ -34,6 +34,7 @@ from genesis.core.call.computing import (
     intercepted,
     interpreted,
     of_floats,
+    on_device,
 )
 from genesis.core.call.halves import F32
 from genesis.core.call.op import REGISTRY, Op
@@ -83,7 +84,7 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
 def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     usual = device_operands(args) if op.plain and not ACTIVE else None
     if usual is not None:
-        return _made(op, args, interpreted(op, *usual), out)
+        return _made(op, args, on_device(op, *usual), out)
     if ACTIVE:
         if OVERRIDES and (override := override_of(op)) is not None:
             result = override(*args)

@@ -32,7 +32,7 @@ _frame = sys._getframe
 
 
 def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
-    if op.plain and not any([isinstance(a, Tensor) and a._node is not None for a in args]):
+    if op.plain and not _with_history(args):
         return
     tensors = [args[i] for i in op.tensors]
     edges = tuple([a._node if isinstance(a, Tensor) else None for a in tensors])
@@ -56,6 +56,13 @@ def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     y._node = node
     if ACTIVE or PACKING:
         pack(node)
+
+
+def _with_history(args: tuple[Any, ...]) -> bool:
+    for a in args:  # noqa: SIM110, a generator takes longer
+        if isinstance(a, Tensor) and a._node is not None:
+            return True
+    return False
 
 
 def made_inside(y: Tensor) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from genesis.arrays.spec import Spec
 from genesis.core.call.halves import HALVES
 from genesis.core.call.op import Op
@@ -46,6 +48,7 @@ WRITTEN = {
     **counts.KERNELS,
     **uniques.KERNELS,
 }
+EQUAL = {int, bool, str, type(None)}  # whose values mean the same where they are equal, as those of floats may not
 _chosen: dict[Op, Callable[..., Any]] = {}
 _KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
 
@@ -138,7 +141,8 @@ def signature(value: Any) -> Any:
         return value.shape, value.strides, value.dtype
     if isinstance(value, tuple | list):
         return type(value), tuple([signature(v) for v in value])
-    return type(value), repr(value)
+    kind = type(value)
+    return (kind, value) if kind in EQUAL or isinstance(value, np.dtype) else (kind, repr(value))
 
 
 # ---- writes

@@ -63,12 +63,6 @@ def fetched(value: Any) -> Any:
     return type(value)([fetched(v) for v in value]) if isinstance(value, tuple | list) else value
 
 
-def arrays_of(args: tuple[Any, ...]) -> list[CudaArray]:
-    """The arrays of a device in the arguments of a call."""
-    kinds = {a.__class__ for a in args}
-    return [*arrays_in(args)] if tuple in kinds or list in kinds else [a for a in args if a.__class__ is CudaArray]
-
-
 def arrays_in(value: Any) -> Any:
     """The arrays of a device in an argument."""
     if isinstance(value, CudaArray):

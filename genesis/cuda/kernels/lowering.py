@@ -6,6 +6,7 @@ is called with is a parameter of the kernel: another number needs no other kerne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,10 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.op import Op
 from genesis.core.call.scalars import Expression
 from genesis.cuda.arrays import CudaArray, empty, used
-from genesis.cuda.kernels.host import arrays_in, arrays_of
+from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.launch.kernel import Kernel
 from genesis.cuda.runtime.devices import Device
+from genesis.cuda.runtime.streams import Stream
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import reductions as _of_reductions  # noqa: F401, rules are declared when these are imported
 from genesis.jit.lowering import scalar_code, triton_code
@@ -58,33 +60,49 @@ class Step:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
 class Launches:
-    """What a call does, for operands that are laid out in this way."""
+    """What a call does, for operands that are laid out in this way.
 
-    steps: tuple[Step, ...]
-    outs: tuple[Spec, ...]
-    between: tuple[Spec, ...]
-    many: bool  # whether the op gives several arrays
+    Args:
+        args: those of such a call, or what stands for them
+        outs, between: how its results, and memory between its launches, are laid out
+        many: whether the op gives several arrays
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], args: Sequence[Any], outs: Sequence[Spec], between: Sequence[Spec], many: bool
+    ) -> None:
+        self.steps, self.between, self.many = steps, between, many
+        self._flat = not any([isinstance(a, tuple | list) for a in args])
+        self._outs = [(spec.shape, spec.dtype, spec.strides) for spec in outs]
+        inputs = len([*arrays_in(args)])
+        # where the values of its launches are: addresses, then arguments
+        first = {"in": 0, "out": inputs, "between": inputs + len(outs), "number": inputs + len(outs) + len(between)}
+        self._launched = []
+        for step in steps:
+            grid = step.kernel.code.grid(step.count)
+            at = tuple([first[kind] + i for kind, i in step.operands])
+            if grid:  # of no elements nothing is computed
+                self._launched.append((step.kernel, (grid, 1, 1), at, (step.count,) if step.kernel.told else ()))
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        arrays = arrays_of(args)
+        arrays = [a for a in args if a.__class__ is CudaArray] if self._flat else [*arrays_in(args)]
         on = arrays[0].storage.on
-        outs = [empty(on, spec.shape, spec.dtype, spec.strides) for spec in self.outs]
-        self._launch(on, args, arrays, outs)
+        outs = [empty(on, shape, dtype, strides) for shape, dtype, strides in self._outs]
+        self._launch(on, used(*arrays), args, [*arrays, *outs])
         return tuple(outs) if self.many else outs[0]
 
     def into(self, args: tuple[Any, ...], outs: list[CudaArray]) -> None:
-        arrays = arrays_of(args)
-        self._launch(arrays[0].on, args, arrays, outs)
+        arrays = [*arrays_in(args), *outs]
+        self._launch(arrays[0].on, used(*arrays), args, arrays)
 
-    def _launch(self, on: Device, args: tuple[Any, ...], arrays: list[CudaArray], outs: list[CudaArray]) -> None:
-        between = [empty(on, spec.shape, spec.dtype, spec.strides) for spec in self.between]
-        held = {"between": between, "out": outs, "in": arrays}
-        stream = used(*arrays, *outs)
-        for step in self.steps:
-            given = [args[i] if kind == "number" else held[kind][i].address for kind, i in step.operands]
-            step.kernel.launch(on, stream.handle, given, step.count)
+    def _launch(self, on: Device, stream: Stream, args: tuple[Any, ...], arrays: list[CudaArray]) -> None:
+        for spec in self.between:
+            arrays.append(empty(on, spec.shape, spec.dtype, spec.strides))
+        values = [a.address for a in arrays]
+        values += args
+        for kernel, grid, at, count in self._launched:
+            kernel.start(on, stream.handle, grid, (*[values[i] for i in at], *count))
 
 
 # ---- lowering
@@ -100,7 +118,7 @@ def lowered(op: Op, args: tuple[Any, ...]) -> Launches | None:
     outs = results_of(op, args)
     many = isinstance(op.kind.infer(op, [_specs_in(a) for a in args]), tuple | list)
     if all([0 in spec.shape for spec in outs]):
-        return Launches((), tuple(outs), (), many)  # there is nothing to compute
+        return Launches((), args, outs, (), many)  # there is nothing to compute
     if any([x.size == 0 or x.size >= MOST or min(x.strides, default=0) < 0 for x in arrays]):
         return None
     return launches(op.name, args, outs, many, numbers_of(op, args))
@@ -157,7 +175,7 @@ class _Lowering:
         self.known: dict[Var, tuple[str, int]] = {}  # what each variable is
         self.dtypes: dict[Var, Any] = {}  # in memory
         self.numbers: set[Var] = set()
-        self.outs = outs
+        self.outs, self.given = outs, args
         self.args = tuple([self._parameter(i) if i in parameters else self._argument(a) for i, a in enumerate(args)])
         self.results = tuple([self._variable("out", spec) for spec in outs])
         self.between: list[Spec] = []
@@ -187,7 +205,7 @@ class _Lowering:
         steps: list[Step] = []
         for part in parts:
             steps += self._steps(Group(without_ones(part)), stored)  # type: ignore[arg-type]
-        return Launches(tuple(steps), tuple(self.outs), tuple(self.between), many)
+        return Launches(steps, self.given, self.outs, self.between, many)
 
     def _steps(self, group: Group, stored: set[Var]) -> list[Step]:
         told = flat(group, stored)

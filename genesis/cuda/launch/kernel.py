@@ -67,7 +67,10 @@ class Launched(ABC):
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
         """The parameters that the compiler may take for multiples of 16."""
-        return tuple([i for i in self._checked if values[i] % ALIGNED == 0])
+        bits = 0
+        for i in self._checked:
+            bits |= values[i]
+        return tuple([i for i in self._checked if values[i] % ALIGNED == 0]) if bits % ALIGNED else self._checked
 
     @cached_property
     def _checked(self) -> tuple[int, ...]:

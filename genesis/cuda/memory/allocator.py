@@ -2,7 +2,9 @@
 
 A block belongs to the stream that it was made on, and is used again on that stream without waiting: what comes next
 there comes after what was there before. Where another stream has used it (`record_stream`), it waits for that first.
-Blocks are given back by finalizers, which only write down that they are; the next call does the rest.
+Blocks are given back by finalizers, which only write down that they are; the next call does the rest. Those that are not
+large stay as they are, for the next call that wants as many bytes, until a call finds no memory: then neighbours become
+one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from genesis.cuda.runtime.errors import CudaOutOfMemory
 from genesis.cuda.runtime.streams import Event, Stream, current
 
 DEFAULT = 0  # the pool of what no graph holds
-MEDIUM = 20 << 20  # bytes of the segments that blocks of up to half of that are cut from
+MEDIUM = (
+    20 << 20
+)  # bytes of the segments that blocks of up to half of that are cut from; larger blocks are merged at once
 REACH = 1.25  # a growing segment's addresses are so many times the memory of the device
 
 
@@ -56,29 +60,23 @@ class Allocator:
         stream = current(self.on) if stream is None else stream
         size = rounded(count)
         with self._lock:
+            if self.gone:
+                self._sort()
             room = self._room(stream)
-            block = self._last(room, size) if self.gone else None
-            if block is None:
-                block = self._cut(room, size, count)
+            ready = room.ready.get(size)
+            block = ready.pop() if ready else self._cut(room, size, count)
             block.asked = count
-            self.statistics.add(allocation=1, allocated_bytes=block.size, requested_bytes=count)
+            self.statistics.taken(block.size, count)
             return block
-
-    def _last(self, room: Room, size: int) -> Block | None:
-        """The block that was given back last, if it is as it is wanted: most calls want what the one before had."""
-        block = self.gone.pop()
-        if block.segment.room is not room or block.size != size or block.foreign:
-            self.gone.append(block)
-            return None
-        self.statistics.take(allocation=1, allocated_bytes=size, requested_bytes=block.asked)
-        if self.gone:
-            self.collect()
-        return block
 
     def _cut(self, room: Room, size: int, count: int) -> Block:
         """A block of free memory, or of memory that the driver gives."""
-        self.collect()
-        block = room.best(size) or climbed(self, count, lambda: room.best(size) or self._new(room, size))
+        if self.parked:
+            self._look_after_parked()
+        block = room.best(size)
+        if block is None:
+            self.collect()
+            block = room.best(size) or climbed(self, count, lambda: room.best(size) or self._new(room, size))
         rest = split(block, size)
         if rest is not None:
             room.put(rest)
@@ -90,28 +88,41 @@ class Allocator:
         """Nobody has a block any more. Called by finalizers, in any thread and at any time."""
         self.gone.append(block)
 
-    def collect(self) -> None:
-        """Make what was given back free, where nobody uses it any more."""
-        recording = self.pool.number != DEFAULT  # no event can be asked then
-        with self._lock:
-            later = []
-            while self.gone:
-                block = self.gone.popleft()
-                if recording and (block.foreign or block.segment.room.pool == DEFAULT):
-                    later.append(block)
-                else:
-                    self._returned(block)
-            self.gone.extend(later)
-            if self.parked and not recording:
-                waiting, self.parked = self.parked, []
-                for block, events in waiting:
-                    self._park(block, [event for event in events if not event.query()])
+    def _sort(self) -> None:
+        """Make what was given back ready to be taken again, where no other stream uses it."""
+        gone, recording = self.gone, self.pool.number != DEFAULT  # no event can be asked then
+        for _ in range(len(gone)):
+            block = gone.popleft()
+            room = block.segment.room
+            if recording and (block.foreign or room.pool == DEFAULT):
+                gone.append(block)
+                continue
+            self.statistics.given_back(block.size, block.asked)
+            if block.foreign:
+                self._park(block, [stream.record_event() for stream in block.foreign])
+                block.foreign.clear()
+            elif block.size > MEDIUM:
+                self._free(block)
+            elif block.size in room.ready:
+                room.ready[block.size].append(block)
+            else:
+                room.ready[block.size] = [block]
 
-    def _returned(self, block: Block) -> None:
-        self.statistics.take(allocation=1, allocated_bytes=block.size, requested_bytes=block.asked)
-        events = [stream.record_event() for stream in block.foreign]
-        block.foreign.clear()
-        self._park(block, events)
+    def collect(self) -> None:
+        """Make what was given back free, and one with free neighbours, where nobody uses it any more."""
+        with self._lock:
+            self._sort()
+            for room in self.rooms.values():
+                while room.ready:
+                    for block in room.ready.popitem()[1]:
+                        self._free(block)
+            self._look_after_parked()
+
+    def _look_after_parked(self) -> None:
+        if self.pool.number == DEFAULT:  # else a graph is recorded, and no event can be asked
+            waiting, self.parked = self.parked, []
+            for block, events in waiting:
+                self._park(block, [event for event in events if not event.query()])
 
     def _park(self, block: Block, events: list[Event]) -> None:
         if events:
@@ -129,9 +140,10 @@ class Allocator:
 
     def _room(self, stream: Stream) -> Room:
         key = self.pool.number, stream.handle
-        if key not in self.rooms:
-            self.rooms[key] = Room(key[0], stream)
-        return self.rooms[key]
+        room = self.rooms.get(key)
+        if room is None:
+            room = self.rooms[key] = Room(key[0], stream)
+        return room
 
     def _new(self, room: Room, size: int) -> Block:
         """A free block of memory that the driver gives now."""
@@ -174,6 +186,7 @@ class Allocator:
     def release(self, pools: set[int] | None = None) -> int:
         """Give the driver what is free; returns how many bytes. (Of some pools only, if they are named.)"""
         with self._lock:
+            self.collect()
             self.kept = {pool: count for pool, count in self.kept.items() if count > 0}
             wanted = [room for room in self.rooms.values() if pools is None or room.pool in pools]
             return sum([self._release(room) for room in wanted if room.pool not in self.kept])

@@ -28,7 +28,7 @@ def rounded(count: int) -> int:
     (512, 1024, 2097152)
     """
     step = ALIGNED if count <= SMALL else LARGE
-    return max(-(-count // step), 1) * step
+    return -(-count // step) * step or step
 
 
 class Block:
@@ -120,12 +120,17 @@ class GrowingSegment(Segment):
 
 @dataclass(slots=True, eq=False)
 class Room:
-    """The segments of one stream and one pool, and their free blocks by size."""
+    """The segments of one stream and one pool, and their free blocks in the order of their sizes.
+
+    Attributes:
+        ready: what was given back, by its size, as it is: the next call that wants as much has it
+    """
 
     pool: int
     stream: Any
     segments: list[Segment] = field(default_factory=list)
     free: list[Block] = field(default_factory=list)
+    ready: dict[int, list[Block]] = field(default_factory=dict)
 
     def best(self, size: int) -> Block | None:
         """The smallest free block that is large enough, taken out; of several the first."""

@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Gauge:
-    """A quantity: what it is, the most that it was, and what was added and taken in all."""
+    """A quantity: what it is, the most that it was, and what was added (``allocated``) and taken in all."""
 
     current: int = 0
     peak: int = 0
-    allocated: int = 0
     freed: int = 0
+    before: int = 0  # what it was when counting began
+
+    @property
+    def allocated(self) -> int:
+        return self.current - self.before + self.freed
+
+    def reset_totals(self) -> None:
+        self.before, self.freed = self.current, 0
 
 
 GAUGES = {
@@ -21,7 +28,7 @@ GAUGES = {
     "requested_bytes": "bytes that were asked for",
     "segment": "segments of the driver",
     "reserved_bytes": "their bytes",
-    "active": "blocks in use, or waiting for another stream",
+    "active": "blocks in use, kept for the next call of their size, or waiting for another stream",
     "active_bytes": "their bytes",
 }
 COUNTS = ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free")
@@ -33,14 +40,41 @@ class Statistics:
 
     gauges: dict[str, Gauge] = field(default_factory=lambda: {name: Gauge() for name in GAUGES})
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    _of_blocks: tuple[Gauge, Gauge, Gauge] = field(init=False)
+
+    def __post_init__(self) -> None:
+        gauges = self.gauges
+        self._of_blocks = gauges["allocation"], gauges["allocated_bytes"], gauges["requested_bytes"]
+
+    def taken(self, size: int, asked: int) -> None:
+        """Somebody has a block: `add` without its loop, for every tensor does that."""
+        blocks, sizes, wanted = self._of_blocks
+        blocks.current = count = blocks.current + 1
+        sizes.current = size = sizes.current + size
+        wanted.current = asked = wanted.current + asked
+        if count > blocks.peak:
+            blocks.peak = count
+        if size > sizes.peak:
+            sizes.peak = size
+        if asked > wanted.peak:
+            wanted.peak = asked
+
+    def given_back(self, size: int, asked: int) -> None:
+        """Nobody has a block any more."""
+        blocks, sizes, wanted = self._of_blocks
+        blocks.current -= 1
+        blocks.freed += 1
+        sizes.current -= size
+        sizes.freed += size
+        wanted.current -= asked
+        wanted.freed += asked
 
     def add(self, **amounts: int) -> None:
         for name, amount in amounts.items():
             gauge = self.gauges[name]
-            gauge.current += amount
-            gauge.allocated += amount
-            if gauge.current > gauge.peak:
-                gauge.peak = gauge.current
+            gauge.current = current = gauge.current + amount
+            if current > gauge.peak:
+                gauge.peak = current
 
     def take(self, **amounts: int) -> None:
         for name, amount in amounts.items():
@@ -55,7 +89,7 @@ class Statistics:
     def reset_totals(self) -> None:
         """Count what is added, taken and tried from now on."""
         for gauge in self.gauges.values():
-            gauge.allocated = gauge.freed = 0
+            gauge.reset_totals()
         self.counts.update(dict.fromkeys(COUNTS, 0))
 
     def as_dict(self) -> dict[str, int]:

@@ -43,10 +43,10 @@ class Bound(Driver):
             raise RuntimeError(f"it is for CUDA {self.version() // 1000}, {OLDEST // 1000} is needed")
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        result, *values = getattr(self.cu, name)(*arguments)
-        if result:
-            raise self._error(result, name)
-        return values[0] if len(values) == 1 else tuple(values)
+        result = getattr(self.cu, name)(*arguments)
+        if result[0]:
+            raise self._error(result[0], name)
+        return result[1] if len(result) == 2 else result[1:]
 
     def _error(self, result: Any, call: str) -> Exception:
         if self._first is not None:
@@ -234,7 +234,10 @@ class Bound(Driver):
         parameters: Parameters,
         values: tuple[Any, ...],
     ) -> None:
-        (result,) = self.cu.cuLaunchKernel(function, *grid, block, 1, 1, shared, stream, parameters.address(values), 0)
+        x, y, z = grid
+        (result,) = self.cu.cuLaunchKernel(
+            function, x, y, z, block, 1, 1, shared, stream, parameters.address(values), 0
+        )
         if result:
             raise self._error(result, "cuLaunchKernel")
 
