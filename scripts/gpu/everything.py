@@ -35,7 +35,14 @@ STICKY = 3  # the exit status of a process whose device is of no further use
 PATIENCE = {"facts": 60.0, "peers": 150.0}  # seconds that one check may take
 OTHERWISE = 75.0
 # parts in their order, in how many processes, and until which part of the budget they may begin a check
-PARTS = {"facts": (1, 0.1), "smoke": (1, 0.25), "benchmark": (1, 0.55), "peers": (1, 0.7), "correctness": (6, 1.0)}
+PARTS = {
+    "facts": (1, 0.1),
+    "smoke": (1, 0.25),
+    "benchmark": (1, 0.5),
+    "profile": (1, 0.6),
+    "peers": (1, 0.75),
+    "correctness": (6, 1.0),
+}
 
 
 class Lines:
@@ -147,6 +154,8 @@ def prepared(scratch: Path, carried: Path, lines: Lines) -> dict[str, str]:
     compiler = carried / "triton.txt"
     if cubins and compiler.exists():
         environment["GENESIS_CUDA_TRITON"] = compiler.read_text().strip()
+    if (carried / "commit.txt").exists():
+        environment["GENESIS_GPU_COMMIT"] = (carried / "commit.txt").read_text().strip()
     said = {"wheels": [w.name for w in wheels], "cubins": len(cubins)}
     lines.add(part="facts", check="carried", state="done", ok=True, said=said)
     return environment

@@ -20,8 +20,8 @@ def checks() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "versions", lambda: {"torch": torch.__version__, "tiny": small}
     for name, make in kernels(torch, small).items():
         yield name, lambda make=make: timed(torch, make(), small)
-    for name in STEPS:
-        for mode in ("eager", "default", "reduce-overhead"):
+    for mode in ("eager", "default", "reduce-overhead"):
+        for name in STEPS:
             if not (small and mode != "eager"):
                 yield (
                     f"{name}, {mode}",
