@@ -88,6 +88,8 @@ class CublasLt:
         self.handles = itertools.count(1 << 20)
         self.held, self.algorithms = {}, {}
         self.products = []  # shapes and epilogues that were computed
+        self.rows = []  # of each the leading dimensions of its operands and of what it gives
+        self.aligned = []  # and whether these, what is from one matrix to the next and addresses are multiples of 16 bytes
 
     def _made(self, value):
         self.held[handle := next(self.handles)] = value
@@ -188,6 +190,9 @@ class CublasLt:
 
         self.work.submit(stream, spans, compute)
         self.products.append((batch, out["columns"], out["rows"], DTYPES[out["kind"]], bool(bias)))
+        self.rows.append((right["step"], left["step"], out["step"]))
+        steps = [n * kind.itemsize for each in (left, right, out) for n in (each["step"], each[6])]
+        self.aligned.append(not any([n % 16 for n in (*steps, a, b, d)]))
 
 
 # ---- cuDNN

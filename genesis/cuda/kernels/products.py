@@ -21,6 +21,7 @@ from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
+from genesis.cuda.kernels import padded
 from genesis.cuda.launch import interpreter, tuning
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.cuda.libraries import cublaslt
@@ -245,8 +246,8 @@ def multiplied(
     bias = bias if bias is None or bias.is_contiguous else MEMORY.copy(bias)
     count = math.prod(batch)
     if library(cublaslt.NAME) is not None:
-        out = MEMORY.empty(tuple(shape), x.dtype, x.device)
-        if cublaslt.multiplied(x, y, bias, out, count, (az, bz)):
+        out = padded.multiplied(x, y, bias, tuple(shape), count, (az, bz))
+        if out is not None:
             return out
     strides = (*x.strides[-2:], *y.strides[-2:])
     unit: Any = tuple([s == 1 for s in strides])

@@ -66,7 +66,8 @@ def matrix(rows: int, columns: int, steps: tuple[int, int]) -> Matrix | None:
 def multiplied(
     x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, batch: int, steps: tuple[int, int]
 ) -> bool:
-    """``out = x @ y + bias``, of the last two dimensions; whether cuBLASLt does that.
+    """``out = x @ y + bias``, of the last two dimensions; whether cuBLASLt does that. The rows of ``out`` may have gaps between
+    them, each as large as the others.
 
     Args:
         batch: how many products
@@ -101,7 +102,8 @@ class Products:
             return False
         arrays = (x, y, out) if bias is None else (x, y, out, bias)
         aligned = tuple([min(16, a.address & -a.address) for a in arrays])
-        key = m, k, n, x.strides[-2:], y.strides[-2:], out.dtype, batch, steps, aligned
+        row = out.strides[-2] if out.ndim > 1 else n
+        key = m, k, n, x.strides[-2:], y.strides[-2:], row, out.dtype, batch, steps, aligned
         if key not in self.plans:
             self.plans[key] = self._planned(*key, bias)
             plan = self.plans[key]
@@ -142,7 +144,7 @@ class Products:
 
     # ---- a kind of product
 
-    def _planned(self, m: int, k: int, n: int, left: Any, right: Any, dtype: Any, batch: int, steps: Any,
+    def _planned(self, m: int, k: int, n: int, left: Any, right: Any, row: int, dtype: Any, batch: int, steps: Any,
                  aligned: tuple[int, ...], bias: CudaArray | None) -> Plan | None:  # fmt: skip
         first, second = matrix(k, n, right), matrix(m, k, left)
         if first is None or second is None:
@@ -155,7 +157,7 @@ class Products:
         if bias is not None:
             self._set(description, lt.MatmulDescAttribute.EPILOGUE, np.uint32, int(lt.Epilogue.BIAS))
             self._set(description, lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
-        each = zip((first, second, Matrix(NORMAL, n, m, n)), (steps[1], steps[0], m * n), strict=True)
+        each = zip((first, second, Matrix(NORMAL, n, m, row)), (steps[1], steps[0], m * row), strict=True)
         layouts = tuple([self._layout(kind, lying, batch, step) for lying, step in each])
         tries = ALGORITHMS if batch * m * n * k >= LARGE and wanted() else 1
         best = self._best(description, layouts, aligned, tries)

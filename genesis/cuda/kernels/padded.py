@@ -1,0 +1,100 @@
+"""Products of 16-bit matrices whose rows do not begin at multiples of 16 bytes.
+
+Tensor cores are fed 16 bytes at once, and cuBLASLt asks that of addresses and of what is from one row to the next; extents
+may be anything. For other matrices it has kernels of an older kind, a quarter as fast or less: where a product is large
+enough, it is made of copies whose rows are further apart, and what it gives is copied to where it belongs.
+
+    logits (16384, 50257)   rows of 100514 bytes   ->   rows of 100608 bytes, of which 94 are nothing
+
+A compiled step lays such values out so from the first: there is nothing to copy then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from genesis.arrays.spec import contiguous_strides
+from genesis.core.call.halves import HALVES
+from genesis.cuda.arrays import MEMORY, CudaArray
+from genesis.cuda.libraries import cublaslt
+
+BYTES, LINE = 16, 128  # that tensor cores are fed at once, and of a line of the cache, where rows of many begin
+WIDE = 2048  # bytes of a row from which the rest of a line is little
+# operations in a second where all begins at multiples of so many bytes: measured of 2 and 16, the others are a guess
+RATES = {2: 140e12, 4: 280e12, 8: 280e12, BYTES: 600e12}
+MOVED, COPIED = 4e12, 3e12  # bytes in a second of a product that is bound by them, and of a copy
+STARTED = 5e-6  # seconds that each copy takes in any case
+
+# whether results may have their rows apart: who asks for it takes them as they are
+apart: ContextVar[bool] = ContextVar("apart", default=False)
+
+
+def row_step(columns: int, size: int) -> int:
+    """From one row to the next, in elements of so many bytes."""
+    multiple = (LINE if columns * size >= WIDE else BYTES) // size
+    return -(-columns // multiple) * multiple
+
+
+def padded_strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """The strides of an array whose rows begin at multiples of 16 bytes."""
+    return (*contiguous_strides((*shape[:-1], row_step(shape[-1], size)))[:-1], 1)
+
+
+def padded(shape: Sequence[int], dtype: Any, device: Any) -> CudaArray:
+    """New memory with such rows."""
+    strides = padded_strides(shape, dtype.itemsize)
+    whole = MEMORY.empty((*shape[:-1], row_step(shape[-1], dtype.itemsize)), dtype, device)
+    return whole.seen(0, tuple(shape), strides)
+
+
+def multiplied(
+    x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...], batch: int, steps: tuple[int, int]
+) -> CudaArray | None:
+    """``x @ y + bias`` by cuBLASLt, see `genesis.cuda.libraries.cublaslt.multiplied`; None if that does not do it."""
+    direct = apart.get() and x.dtype in HALVES and len(shape) > 1
+    if x.dtype not in HALVES or not (direct or pays(x, y, shape, steps)):
+        out = MEMORY.empty(shape, x.dtype, x.device)
+        return out if cublaslt.multiplied(x, y, bias, out, batch, steps) else None
+    out = padded(shape, x.dtype, x.device)
+    (x, az), (y, bz) = (_aligned(a, step) for a, step in zip((x, y), steps, strict=True))
+    if not cublaslt.multiplied(x, y, bias, out, batch, (az, bz)):
+        return None
+    return out if direct or out.is_contiguous else MEMORY.copy(out)
+
+
+def pays(x: CudaArray, y: CudaArray, shape: tuple[int, ...], steps: tuple[int, int]) -> bool:
+    """Whether a product gains more by copies than these take."""
+    size, rows = x.dtype.itemsize, math.prod(shape[:-1])
+    multiples = [multiple(x, steps[0]), multiple(y, steps[1]), math.gcd(shape[-1] * size, BYTES) if rows > 1 else BYTES]
+    worst = min(multiples)
+    if worst == BYTES:
+        return False
+    counts = [math.prod(a.shape if step else a.shape[-2:]) for a, step in zip((x, y), steps, strict=True)]
+    sizes = [n * size for n in (*counts, rows * shape[-1])]
+    copied = [2 * n for n, each in zip(sizes, multiples, strict=True) if each < BYTES]
+    operations, moved = 2 * rows * shape[-1] * x.shape[-1], sum(sizes) / MOVED
+    slow, fast = [max(operations / RATES[each], moved) for each in (worst, BYTES)]
+    return slow - fast > sum(copied) / COPIED + len(copied) * STARTED
+
+
+def multiple(x: CudaArray, step: int) -> int:
+    """Of how many bytes the address, the strides and what is from one matrix to the next are multiples, at most 16."""
+    strides = [s for n, s in zip(x.shape[-2:], x.strides[-2:], strict=True) if n > 1 and s != 1]
+    return math.gcd(x.address, BYTES, *[s * x.dtype.itemsize for s in (*strides, step)])
+
+
+def _aligned(x: CudaArray, step: int) -> tuple[CudaArray, int]:
+    """An operand with rows, or columns, that begin at multiples of 16 bytes, and the step to the next; a copy if need be."""
+    if multiple(x, step) == BYTES:
+        return x, step
+    turned = x.strides[-1] != 1
+    seen = x.seen(0, (*x.shape[:-2], *x.shape[:-3:-1]), (*x.strides[:-2], *x.strides[:-3:-1])) if turned else x
+    copy = padded(seen.shape, x.dtype, x.device)
+    MEMORY.assign(copy, seen)
+    strides = copy.strides
+    if turned:
+        copy = copy.seen(0, x.shape, (*strides[:-2], *strides[:-3:-1]))
+    return copy, strides[-3] if step else 0
