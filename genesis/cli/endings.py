@@ -7,14 +7,14 @@ import select
 import threading
 from pathlib import Path
 
-from genesis.cli.rank import ENDED
+from genesis.cli.notes import ENDED, left
 
 _LOOK = 100  # milliseconds between looks for ranks that have begun
 
 
 def pids(folder: str) -> dict[int, str]:
     """The processes of the ranks on this machine."""
-    return {int(path.read_text()): path.stem for path in Path(folder).glob("*.pid") if path.read_text()}
+    return {int(text): rank for rank, text in left(folder, "pid").items() if text.isdigit()}
 
 
 def is_at_its_end(folder: str, rank: str) -> bool:

@@ -1,14 +1,13 @@
 """``genesis run -n 2 script.py``: a script in several ranks, and what is said when one of them fails.
 
 The ranks are started by the ``mpiexec`` of the MPI library. Each line that they print gets its rank in front. A rank
-that ends by an exception leaves a note of it (`genesis.cli.rank`), so that the end of a job is one screen: which rank
+that ends by an exception leaves a note of it (`genesis.cli.notes`), so that the end of a job is one screen: which rank
 failed first and why, then what that did to the others.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -17,15 +16,16 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from genesis.base.errors import DistributedError
 from genesis.cli import mpiexec
 from genesis.cli.endings import Endings, is_at_its_end, pids
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
+from genesis.cli.lines import Lines
 from genesis.cli.mpiexec import Kind
-from genesis.cli.rank import FOLDER, NOTE
+from genesis.cli.notes import Note, left, note_in
+from genesis.cli.rank import FOLDER
 
 _GIVEN = (FOLDER, "MASTER_ADDR", "MASTER_PORT")  # what ranks have in their environment besides that of this process
 _GRACE = 5.0  # seconds in which mpiexec, or what it leaves, ends by itself
@@ -81,20 +81,22 @@ def _once(job: Job) -> int:
     (command, kind), folder = _command(job), folder_of_a_job()
     try:
         with Endings(folder) as endings:
-            return _run(command, _Lines(job, kind), folder, endings, {**_address(job), **os.environ, FOLDER: folder})
+            return _run(
+                command, Lines(kind, job.logs), folder, endings, {**_address(job), **os.environ, FOLDER: folder}
+            )
     finally:
         remove(folder)
 
 
-def _run(command: Sequence[str], said: _Lines, folder: str, endings: Endings, environment: dict[str, str]) -> int:
+def _run(command: Sequence[str], said: Lines, folder: str, endings: Endings, environment: dict[str, str]) -> int:
     process = subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        errors="replace", start_new_session=True,
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
     )  # fmt: skip
     watch = Watch(folder, process)
     with _terminated_as_interrupted():
         try:
-            lost = said.copy(process, watch)
+            lost = said.copy(process, watch.lost)
             if lost:
                 _end(process, folder)
             status = process.wait()
@@ -113,7 +115,7 @@ class Watch:
     and ranks are not.
     """
 
-    def __init__(self, folder: str, process: subprocess.Popen[str]) -> None:
+    def __init__(self, folder: str, process: subprocess.Popen[bytes]) -> None:
         self._folder, self._process = folder, process
         self._since: float | None = None
         self.first: list[str] = []  # the rank that was gone first at a look, while others were there
@@ -129,51 +131,6 @@ class Watch:
             return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since > _GRACE
-
-
-class _Lines:
-    """Copies what the ranks print, line by line; what mpiexec itself says is kept, and notes of ranks elsewhere."""
-
-    def __init__(self, job: Job, kind: Kind) -> None:
-        self.others: list[str] = []
-        self.notes: list[str] = []
-        self._prefix = kind.prefix
-        self._logs = None if job.logs is None else Path(job.logs)
-        self._files: dict[str, IO[str]] = {}
-        if self._logs is not None:
-            self._logs.mkdir(parents=True, exist_ok=True)
-
-    def copy(self, process: subprocess.Popen[str], watch: Watch) -> bool:
-        """Until both streams end; whether they did not, because the job is lost."""
-        streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
-        threads = [threading.Thread(target=self._stream, args=each, daemon=True) for each in streams]
-        for thread in threads:
-            thread.start()
-        lost = False
-        for thread in threads:
-            while thread.is_alive() and not lost:  # a join without an end keeps Ctrl-C waiting
-                thread.join(0.2)
-                lost = watch.lost()
-        for file in [process.stdout, process.stderr, *self._files.values()] if not lost else ():
-            file.close()  # type: ignore[union-attr]
-        return lost
-
-    def _stream(self, source: Any, to: Any) -> None:
-        for line in source:
-            rank = self._prefix.match(line)
-            if rank is None or line[rank.end() :].startswith("Abort("):
-                self.others.append(line)
-                continue
-            if line[rank.end() :].startswith(NOTE):
-                self.notes.append(line[rank.end() + len(NOTE) :])
-                continue
-            with contextlib.suppress(BrokenPipeError):
-                to.write(f"[r{rank[1]}] {line[rank.end() :]}")
-                to.flush()
-            if self._logs is not None:
-                name = f"rank{rank[1]}.log"
-                file = self._files.get(name) or self._files.setdefault(name, (self._logs / name).open("a"))
-                file.write(line[rank.end() :])
 
 
 @contextlib.contextmanager
@@ -194,7 +151,7 @@ def _terminated_as_interrupted() -> Any:
         signal.signal(signal.SIGINT, before[1])
 
 
-def _end(process: subprocess.Popen[str], folder: str) -> None:
+def _end(process: subprocess.Popen[bytes], folder: str) -> None:
     """End all ranks, and mpiexec, which is asked first: it ends those on other machines."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -216,7 +173,7 @@ def _end(process: subprocess.Popen[str], folder: str) -> None:
 
 
 def _screen(
-    folder: str, others: Sequence[str], status: int, elsewhere: Sequence[str] = (), gone: Sequence[str] = ()
+    folder: str, others: Sequence[str], status: int, elsewhere: Sequence[Note] = (), gone: Sequence[str] = ()
 ) -> str:
     """Which rank failed first and why, then what the others say of themselves, or were seen to do last.
 
@@ -224,8 +181,8 @@ def _screen(
         others: lines that no rank printed; elsewhere: notes of ranks on other machines
         gone: the rank whose process was gone first, or several of which one was, as far as that was seen
     """
-    written = [path.read_text() for path in Path(folder).glob("*.json")]
-    notes = sorted([json.loads(note) for note in [*written, *elsewhere]], key=lambda note: note["time"])
+    here = [note_in(text) for text in left(folder, "json").values()]
+    notes = sorted([*[each[0] for each in here if each is not None], *elsewhere], key=lambda note: note.time)
     text = "".join(others)
     killed, pid = mpiexec.SIGNAL.search(text), mpiexec.PID.search(text)
     seen = _seen(folder)
@@ -235,17 +192,17 @@ def _screen(
         ranks = list(gone) or [known] * (known is not None)
         rank = ranks[0] if len(ranks) == 1 else None
         who = f"rank {rank}" if rank is not None else f"one of the ranks {', '.join(ranks)}" if ranks else "a rank"
-        by = "" if killed is None else f" by {signal.Signals(int(killed[1])).name}"
+        by = "" if killed is None else f" by {_name(int(killed[1]))}"
         lines.append(f"genesis run: {who} was killed{by}")
         if rank in seen:
             lines[0] += f", {seen.pop(rank)}"
     elif notes:
         first = notes.pop(0)
-        lines += [f"genesis run: rank {first['rank']} failed first", first["traceback"].rstrip()]
-        seen.pop(str(first["rank"]), None)
+        lines += [f"genesis run: rank {first.rank} failed first", first.traceback.rstrip()]
+        seen.pop(str(first.rank), None)
     else:
         lines += [f"genesis run: ended with status {status}", text.rstrip()]
-    said = {str(note["rank"]): note["error"] for note in notes}
+    said = {str(note.rank): note.error for note in notes}
     others_of = sorted({*said, *seen}, key=int)
     lines += [f"rank {rank}: {said.get(rank) or seen[rank]}" for rank in others_of[:_SHOWN]]
     if len(others_of) > _SHOWN:
@@ -255,10 +212,18 @@ def _screen(
 
 def _seen(folder: str) -> dict[str, str]:
     """What each rank on this machine did when it last said so."""
-    doing = {path.stem: path.read_text() for path in Path(folder).glob("*.doing")}
     return {
-        rank: f"last seen {what if what.startswith('after ') else f'at {what}'}" for rank, what in doing.items() if what
+        rank: f"last seen {what if what.startswith('after ') else f'at {what}'}"
+        for rank, what in left(folder, "doing").items()
+        if what
     }
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of those that have no names
+        return f"signal {number}"
 
 
 def error_of(job: Job) -> int:

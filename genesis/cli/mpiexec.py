@@ -18,18 +18,20 @@ _PATIENCE = 20  # seconds
 class Kind(NamedTuple):
     """What one of them understands."""
 
-    options: tuple[str, ...]  # begin each line with the rank; take any user, number of ranks, and processor
+    options: tuple[str, ...]  # mark each piece with the rank; take any user, number of ranks, and processor
     hosts: str  # the option that names machines
     hands_on: str  # the option that names a variable which ranks on other machines have, too; empty where they have all
-    prefix: re.Pattern[str]  # the beginning of a line, with the rank
+    mark: re.Pattern[bytes]  # what is put before each piece that a rank wrote, at the beginning of a line or within one
+    begin: bytes  # of that
 
 
-MPICH = Kind(("-prepend-pattern", "[r%r] "), "-hosts", "", re.compile(r"\[r(\d+)\] ?"))
+MPICH = Kind(("-prepend-pattern", "\x1e%r\x1f"), "-hosts", "", re.compile(rb"\x1e(\d+)\x1f"), b"\x1e")
 OPEN_MPI = Kind(
     ("--tag-output", "--allow-run-as-root", "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE"),
     "--host",
     "-x",
-    re.compile(r"\[[^\],]*,(\d+)\]<std(?:out|err)>: ?"),
+    re.compile(rb"\[[^\[\],\n]*,(\d+)\]<std(?:out|err)>: ?"),
+    b"[",
 )
 _OWN = ("OMPI_", "PMIX_", "PRTE_")  # what Open MPI says to itself: ranks are told anew
 SIGNAL = re.compile(r"\bsignal (\d+)")  # of a rank that was killed, as both say it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import json
 import os
 import signal
 import sys
@@ -13,20 +12,18 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from genesis.cli.leftovers import launcher_of, remove
+from genesis.cli.notes import ENDED, Note, leave, print_note, text_of
 from genesis.distributed.environment import launch, local_size
 from genesis.distributed.watching import Progress, program_line
 from genesis.pytorch.run import run
 
 FOLDER = "GENESIS_RUN_FOLDER"  # where ranks on this machine leave their process numbers and notes
-NOTE = (
-    "genesis note "  # the beginning of a line with the note of a rank on another machine, where there is no such folder
-)
-ENDED = "ended"  # ... of a rank whose program ran to its end
 _LOOK = 0.5  # seconds
 _PR_SET_PDEATHSIG = 1  # Linux: the signal that a process gets when its parent ends
 
@@ -36,15 +33,16 @@ def main(argv: Sequence[str]) -> int:
     rank = announce()
     folder = os.environ.pop(FOLDER, None)
     if folder is not None and os.path.isdir(folder):
-        Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
-        _note_failures(leave := Path(folder, f"{rank}.json").write_text, rank)
-        _note_hard_exits(leave, rank)
+        leave(Path(folder, f"{rank}.pid"), str(os.getpid()))
+        note = partial(_note, Path(folder, f"{rank}.json"))
+        _note_failures(note, rank)
+        _note_hard_exits(note, rank)
         known = launcher_of(Path(folder)), Path(folder), rank
         threading.Thread(target=_beside, args=known, daemon=True).start()
-        atexit.register(_say, Path(folder, f"{rank}.{ENDED}"), "")
+        atexit.register(leave, Path(folder, f"{rank}.{ENDED}"), "")
         _end_with_parent()
     elif folder is not None:
-        _note_failures(lambda note: print(f"{NOTE}{note}", file=sys.stderr, flush=True), rank)
+        _note_failures(print_note, rank)
     getattr(sys.stdout, "reconfigure", dict)(line_buffering=True, write_through=False)  # whole lines, and at once
     torch = argv[0] == "--torch"
     script, *arguments = argv[torch:]
@@ -75,7 +73,7 @@ def _beside(launcher: int, folder: Path, rank: int) -> None:
     """Say what this rank does, for the last screen of a job; end it when ``genesis run`` is gone, as nobody else would."""
     parent = os.getppid()
     while True:
-        _say(folder / f"{rank}.doing", doing())
+        leave(folder / f"{rank}.doing", doing())
         time.sleep(_LOOK)
         if os.getppid() != parent:
             os._exit(1)
@@ -84,14 +82,6 @@ def _beside(launcher: int, folder: Path, rank: int) -> None:
         except ProcessLookupError:
             remove(folder)
             os._exit(1)
-
-
-def _say(path: Path, text: str) -> None:
-    """A small file, whole or not at all; it need not outlive the machine, so nothing waits for the disk."""
-    with contextlib.suppress(OSError):  # the job has ended, and its folder with it
-        new = path.with_suffix(".new")
-        new.write_text(text)
-        new.replace(path)
 
 
 def doing() -> str:
@@ -107,19 +97,23 @@ def doing() -> str:
     )
 
 
-def _note_failures(leave: Callable[[str], Any], rank: int) -> None:
+def _note(path: Path, note: Note) -> None:
+    leave(path, text_of(note))
+
+
+def _note_failures(note: Callable[[Note], None], rank: int) -> None:
     shown = sys.excepthook
 
     def noted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
         shown(kind, error, trace)  # takes the package's own lines out of the traceback
         text = "".join(traceback.format_exception(error))
         last = "".join(traceback.format_exception_only(error)).rstrip()
-        leave(json.dumps({"rank": rank, "time": time.time(), "error": last, "traceback": text}))
+        note(Note(rank, time.time(), last, text))
 
     sys.excepthook = noted
 
 
-def _note_hard_exits(leave: Callable[[str], Any], rank: int) -> None:
+def _note_hard_exits(note: Callable[[Note], None], rank: int) -> None:
     """``os._exit(0)`` while others count on this rank fails: MPICH ends them then, and takes that for a good end."""
     end, own = os._exit, os.getpid()
 
@@ -128,7 +122,7 @@ def _note_hard_exits(leave: Callable[[str], Any], rank: int) -> None:
         if status == 0 and os.getpid() == own and world is not None and world.size() > 1:
             status, error = 1, "os._exit(0), and the process group had not ended"
             text = "".join(traceback.format_stack(sys._getframe(1))) + error
-            leave(json.dumps({"rank": rank, "time": time.time(), "error": error, "traceback": text}))
+            note(Note(rank, time.time(), error, text))
         end(status)
 
     os._exit = noted
