@@ -284,6 +284,19 @@ def test_pinned_memory_is_used_again_when_its_copies_are_done(emulated):
     assert pool.free == {} and block_of(NUMBERS, emulated) is None
 
 
+def test_pinned_memory_that_is_asked_about_when_it_is_wanted_again(emulated):
+    """Of copies without events of their own: nobody has the memory any more, a stream may."""
+    x, stream, target = pinned((8,), np.float32), current(), emulated.allocate(32)
+    block, address = block_of(x, emulated), x.ctypes.data
+    block.used_later(stream)
+    emulated.copy_in(target, address, 32, stream.handle)
+    del x
+    y = pinned((8,), np.float32)
+    assert y.ctypes.data != address
+    stream.synchronize()
+    assert pinned((8,), np.float32).ctypes.data == address and block.streams == set()
+
+
 def test_what_was_given_back_last_is_taken_first(memory):
     """... where size and stream are those, and nobody else uses it; else it is free memory like all other."""
     first, other = memory.take(1000), memory.take(5000)

@@ -25,19 +25,37 @@ SMALLEST = 512
 class PinnedBlock:
     """Memory of the host, and the copies that may still use it."""
 
-    __slots__ = ("address", "events", "on", "pool", "size")
+    __slots__ = ("address", "events", "on", "pool", "size", "streams")
 
     def __init__(self, pool: PinnedPool, address: int, size: int, on: Device) -> None:
         self.pool, self.address, self.size, self.on = pool, address, size, on
         self.events: list[Event] = []
+        self.streams: set[Stream] = set()  # whose copies have no events yet
 
     def used_on(self, stream: Stream) -> None:
         """A copy that was told to a stream just now reads or writes it."""
         self.events = [event for event in self.events if not event.query()]
         self.events.append(stream.record_event())
 
+    def used_later(self, stream: Stream) -> None:
+        """Copies that a stream is told until nobody has the memory any more read or write it."""
+        self.streams.add(stream)
+
+    def is_free(self) -> bool:
+        """Whether no copy uses it any more; nobody has it."""
+        if any([self.on.enter().is_capturing(stream.handle) for stream in self.streams]):
+            return False
+        self._record()
+        self.events = [event for event in self.events if not event.query()]
+        return not self.events
+
+    def _record(self) -> None:
+        while self.streams:
+            self.events.append(self.streams.pop().record_event())
+
     def wait(self) -> None:
         """Until no copy uses it."""
+        self._record()
         for event in self.events:
             event.synchronize()
         self.events = []
@@ -61,8 +79,7 @@ class PinnedPool:
             self._collect()
             same = self.free.get(size, [])
             for i, block in enumerate(same):
-                if all([event.query() for event in block.events]):
-                    block.events = []
+                if block.is_free():
                     return same.pop(i)
             block = PinnedBlock(self, on.enter().host_allocate(size), size, on)
             self.allocations += 1

@@ -4,21 +4,25 @@
     float64    | uint64, two for each draw
 
 A call writes it before it launches anything, by a copy from pinned memory that nobody waits for. The calls take turns
-with `SLOTS` pieces of that: one whose copy is still to come is not written to.
+with pieces of that, in two halves: of a half that is done with an event is recorded, and before it is written to again
+that is waited for. (An event for each call would be three more calls of the driver.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from struct import Struct
 from typing import Any
 
 import numpy as np
 
 from genesis.cuda.arrays import MEMORY
 from genesis.cuda.memory.pinned import block_of, pinned
-from genesis.cuda.runtime.streams import Stream
+from genesis.cuda.runtime.devices import Device
+from genesis.cuda.runtime.streams import Event, Stream
 
-SLOTS = 8
+HALF = 32  # calls
 WORD = 8  # bytes
 _MASK = 2**64 - 1
 
@@ -36,8 +40,7 @@ class Control:
         self.numbers, self.draws = numbers, list(draws)
         words = max(numbers + 2 * len(self.draws), 2 * capacity, 1)
         self.array = MEMORY.empty((words,), np.dtype(np.uint64), device)
-        self._slots: list[Any] = []
-        self._turn = 0
+        self._turns: _Turns | None = None
 
     @property
     def words(self) -> int:
@@ -59,24 +62,45 @@ class Control:
         """
         if not self.words:
             return
-        slot, block = self._slot()
-        slot[: self.numbers].view(np.float64)[...] = numbers
-        for i, (which, offset) in enumerate(self.draws):
+        turns = self._turns = self._turns or _Turns(self.words, self.array.on)
+        drawn: list[int] = []
+        for which, offset in self.draws:
             generator, start = starts[which]
-            at = self.numbers + 2 * i
-            slot[at], slot[at + 1] = generator._seed & _MASK, (start + offset) & _MASK
-        driver = self.array.on.enter()
-        driver.host_uses(block.address, slot.nbytes, True)
-        driver.copy_in(self.array.address, block.address, slot.nbytes, stream.handle)
-        block.used_on(stream)
+            drawn += generator._seed & _MASK, (start + offset) & _MASK
+        at, driver = turns.next(stream), self.array.on.enter()
+        driver.host_uses(turns.block.address + at, turns.size, True)
+        self._form.pack_into(turns.memory, at, *numbers, *drawn)
+        driver.copy_in(self.array.address, turns.block.address + at, turns.size, stream.handle)
 
-    def _slot(self) -> tuple[Any, Any]:
-        """Pinned memory whose last copy is made."""
-        if len(self._slots) < SLOTS:
-            self._slots.append(pinned((self.words,), np.uint64))
-        slot = self._slots[self._turn % SLOTS]
-        self._turn += 1
-        block = block_of(slot, self.array.on.driver)
+    @cached_property
+    def _form(self) -> Struct:
+        return Struct(f"<{self.numbers}d{2 * len(self.draws)}Q")
+
+
+class _Turns:
+    """Pinned memory for many calls, one behind the other."""
+
+    def __init__(self, words: int, on: Device) -> None:
+        self.size = WORD * words
+        array = pinned((2 * HALF * self.size,), np.uint8)
+        block = block_of(array, on.driver)
         assert block is not None
-        block.wait()
-        return slot, block
+        self.block, self.memory = block, memoryview(array)  # type: ignore[arg-type]
+        self.stream: Stream | None = None  # of the last call
+        self.ends: tuple[list[Event], list[Event]] = [], []  # of the copies of each half
+        self.turn = 0
+
+    def next(self, stream: Stream) -> int:
+        """Where the next call may write, for a copy that a stream is told at once."""
+        half, within = divmod(self.turn, HALF)
+        if self.stream is not None and (self.stream is not stream or not within):
+            self.ends[half if within else 1 - half].append(self.stream.record_event())
+        if self.stream is not stream:
+            self.block.used_later(stream)
+            self.stream = stream
+        if not within:
+            for event in self.ends[half]:
+                event.synchronize()
+            self.ends[half].clear()
+        self.turn = (self.turn + 1) % (2 * HALF)
+        return self.size * (HALF * half + within)
