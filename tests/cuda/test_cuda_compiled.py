@@ -33,7 +33,7 @@ def steps_of(compiled):
 
 
 def is_graph(step):
-    return step.graphs == 1 and step._ready.graph is not None and not step.why
+    return step.graphs == 1 and bool(step._ready.graphs) and not step.why
 
 
 class Network(nn.Module):
@@ -134,7 +134,7 @@ def test_no_random_number_is_frozen(gpu):
 
 
 def test_one_launch_is_a_step(gpu):
-    """What a step asks of the driver from the third call on: nothing but copies in and out, and the graph."""
+    """What a step asks of the driver from the fourth call on: nothing but copies of what it is given, and the graph."""
     model = Network(0.1).to("cuda")
     optimizer = genesis.optim.AdamW(model.parameters())
 
@@ -154,7 +154,115 @@ def test_one_launch_is_a_step(gpu):
     made = {name: count - before.get(name, 0) for name, count in gpu.calls.items() if count > before.get(name, 0)}
     assert made["launch_graph"] == 3 and "launch" not in made and "stream_synchronize" not in made
     assert made["copy_in"] == 3 and cuda.memory_stats()["num_device_alloc"] == allocated
-    assert made["copy"] == 3 * (2 + 1 + len(list(model.parameters())))  # two arguments, the loss, the gradients
+    assert made["copy"] == 3 * 2  # two arguments: the loss and the gradients are where the graph wrote them
+    assert "event_record" not in made and "event" not in made
+
+
+def test_numbers_of_the_host_wait_for_their_copies_now_and_then(gpu):
+    """The memory that they are copied from is written to again after many calls, on whatever streams these were."""
+    w = nn.Parameter(genesis.zeros(3, device="cuda"))
+    optimizer = genesis.optim.SGD([w], lr=1.0)
+
+    @genesis.compile
+    def step():
+        optimizer.zero_grad()
+        w.sum().backward()
+        optimizer.step()
+
+    def steps(count, begin=0):
+        for i in range(begin, begin + count):
+            optimizer.param_groups[0]["lr"] = float(i)
+            step()
+
+    steps(4)
+    before = dict(gpu.calls)
+    steps(200, 4)
+    assert 0 < gpu.calls["event_record"] - before.get("event_record", 0) <= 200 // 32 + 1
+    side = cuda.Stream()
+    for i in range(204, 240):
+        side.wait_stream(cuda.current_stream())
+        with cuda.stream(side):
+            steps(1, i)
+        cuda.current_stream().wait_stream(side)
+        steps(1, i)
+    cuda.synchronize()
+    assert w.tolist() == [-float(sum(range(204)) + 2 * sum(range(204, 240)))] * 3
+
+
+def averages(count):
+    """A compiled step of running averages that gives two results, its number of graphs, and what they should be."""
+    w, expected = nn.Parameter(genesis.zeros(3, 4, device="cuda")), []
+    for i in range(count):
+        expected.append(((expected[-1][0] if i else 0) + i, 2 * i))
+
+    @genesis.compile
+    def step(x):
+        with genesis.no_grad():
+            w.add_(x)
+        return w + 0, x * 2
+
+    return step, expected
+
+
+def test_results_that_are_kept_stay_as_they_are(gpu):
+    """... whichever of them, and views of them; from then on these are copied, the others are not."""
+    step, expected = averages(12)
+    kept = []
+    for i in range(12):
+        total, double = step(genesis.full((3, 4), float(i), device="cuda"))
+        kept.append((total.t()[1:2], double.sum() if i % 5 else double))  # of the second only some
+    for i, ((view, second), (total, double)) in enumerate(zip(kept, expected, strict=True)):
+        assert view.tolist() == [[total] * 3], i
+        assert second.tolist() == (12 * double if i % 5 else [[double] * 4] * 3), i
+    (made,) = steps_of(step)
+    assert is_graph(made) and 0 in made._ready.copied and len(made._ready.graphs) <= 2
+    before = gpu.calls["copy"]
+    del total, double, view, second
+    kept.clear()
+    step(genesis.ones(3, 4, device="cuda"))
+    assert gpu.calls["copy"] - before == 1 + len(made._ready.copied)
+
+
+def test_results_that_nobody_keeps_need_one_graph(gpu):
+    step, _ = averages(0)
+    x = genesis.ones(3, 4, device="cuda")
+    for _ in range(6):
+        step(x)
+    (made,) = steps_of(step)
+    assert len(made._ready.graphs) == 1 and made._ready.copied == set()
+
+
+def test_other_streams_are_done_with_results_before_a_graph_writes_again(gpu):
+    step, expected = averages(10)
+    side, sums = cuda.Stream(), []
+    for i in range(10):
+        total, _ = step(genesis.full((3, 4), float(i), device="cuda"))
+        side.wait_stream(cuda.current_stream())
+        with cuda.stream(side):
+            sums.append(total.sum())
+        total.record_stream(side)
+        del total
+    cuda.synchronize()
+    assert [x.item() for x in sums] == [12 * total for total, _ in expected]
+    (made,) = steps_of(step)
+    assert made._ready.copied == set()
+
+
+def test_a_step_that_moves_to_another_stream(gpu):
+    """Its results are used on the stream that it was on, of which nobody needs to be told."""
+    step, expected = averages(12)
+    side, sums = cuda.Stream(), []
+    given = [genesis.full((3, 4), float(i), device="cuda") for i in range(12)]
+    cuda.synchronize()
+    for i, x in enumerate(given):
+        here = side if 2 <= i < 10 else cuda.default_stream()
+        with cuda.stream(here):
+            total = step(x)[0]
+        cuda.default_stream().wait_stream(here)
+        sums.append(total.sum())
+        del total
+    cuda.synchronize()
+    assert [x.item() for x in sums] == [12 * total for total, _ in expected]
 
 
 def test_a_graph_that_looks_at_what_it_computed(gpu):

@@ -1,15 +1,17 @@
 """The memory of work that is done again and again: what it asks for is written down once, and has its place from then on.
 
     first = Sequence(allocator)          with taking(first): work()       memory of the allocator, in which order and how long
+    first.over()
     planned = first.planned()            with taking(planned): work()     the same pieces, at offsets in one block
 
 Work that a graph repeats must find its memory where it was recorded. Pieces that are not used at the same time share a
-place.
+place. What is still in use when the work is over, as its results are, has memory of its own.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -51,6 +53,7 @@ class Sequence:
         self.pieces: list[tuple[int, int, int | None]] = []  # bytes, and when they were taken and given back
         self._taken: dict[int, int] = {}
         self._now = 0
+        self._shared: Shared | None = None
 
     def take(self, count: int) -> Block:
         block = self.of.take(count)
@@ -67,34 +70,25 @@ class Sequence:
             self.pieces[number] = size, begun, self._now
         self.of.give_back(block)
 
+    def over(self) -> None:
+        """What is given back from now on is not noted any more."""
+        self._taken.clear()
+
     def planned(self) -> Planned:
-        """A place for each piece, in one block."""
-        end = self._now + 1
-        lying = [Piece([i], Life(b, end if e is None else e), n) for i, (n, b, e) in enumerate(self.pieces)]  # type: ignore[list-item]
-        offsets, size = packed(lying)
-        return Planned(self.of.take(size), self.of, [(offsets[i], n) for i, (n, _, _) in enumerate(self.pieces)])  # type: ignore[index]
+        """The same pieces again: in one block, the same each time, or (what is still in use) with new memory of their own."""
+        shared = [Piece([i], Life(b, e), n) for i, (n, b, e) in enumerate(self.pieces) if e is not None]  # type: ignore[list-item]
+        offsets, size = packed(shared)
+        if self._shared is None:
+            self._shared = Shared(self.of, size)
+        return Planned(self.of, self._shared, [(offsets.get(i), n) for i, (n, _, _) in enumerate(self.pieces)])  # type: ignore[call-overload]
 
 
-class Planned:
-    """The pieces of a sequence, given in its order.
+class Shared:
+    """A block of memory for the pieces of a sequence that are given back while it lasts."""
 
-    Raises:
-        CudaError: something else is asked for than in the sequence
-    """
-
-    def __init__(self, block: Block, of: Allocator, offsets: list[tuple[int, int]]) -> None:
-        self.block, self.of, self.offsets = block, of, offsets
-        self.next = 0
-
-    def take(self, count: int) -> Block:
-        offset, size = self.offsets[self.next] if self.next < len(self.offsets) else (0, -1)
-        if rounded(count) != size:
-            raise CudaError(message("cuda", "a graph asks for other memory while it is recorded than before"))
-        self.next += 1
-        return Block(self.block.segment, self.block.address + offset, size)
-
-    def give_back(self, block: Block) -> None:
-        """Its place is that of others anyway."""
+    def __init__(self, of: Allocator, size: int) -> None:
+        self.of = of
+        self.block = of.take(size)
 
     def used_on(self, stream: Stream) -> None:
         """A stream uses all of it: it is not handed out again before that is done."""
@@ -102,7 +96,46 @@ class Planned:
             self.block.foreign.add(stream)
 
     def __del__(self) -> None:
-        self.of.give_back(self.block)
+        block = getattr(self, "block", None)  # None: there was no memory for it
+        if block is not None:
+            self.of.give_back(block)
+
+
+class Planned:
+    """The pieces of a sequence, given in its order.
+
+    Args:
+        pieces: of each the offset in what is shared, or None, and the size
+
+    Raises:
+        CudaError: something else is asked for than in the sequence
+    """
+
+    def __init__(self, of: Allocator, shared: Shared, pieces: list[tuple[int | None, int]]) -> None:
+        self.of, self.shared, self.pieces = of, shared, deque(pieces)
+        self._own: set[int] = set()
+
+    def take(self, count: int) -> Block:
+        offset, size = self.pieces.popleft() if self.pieces else (0, -1)
+        if rounded(count) != size:
+            raise CudaError(message("cuda", "a graph asks for other memory while it is recorded than before"))
+        if offset is not None:
+            return Block(self.shared.block.segment, self.shared.block.address + offset, size)
+        block = self.of.take(count)
+        self._own.add(id(block))
+        return block
+
+    def give_back(self, block: Block) -> None:
+        """What is shared is that of others anyway."""
+        if id(block) in self._own:
+            self._own.remove(id(block))
+            self.of.give_back(block)
+
+    def over(self) -> Shared:
+        """Nothing is taken any more; returns what must stay while the work is repeated."""
+        shared = self.shared
+        del self.shared
+        return shared
 
 
 @contextmanager

@@ -1,0 +1,270 @@
+"""Calls of a step on a GPU: the first does its work and notes what memory it asks for, the others launch graphs of it.
+
+A graph writes its results where it always does. So there are two, which take turns: what a call gave stays as it is while
+the next call's graph writes to other memory, and a graph is launched again when nobody has its results any more. Results
+that somebody keeps for longer are copied from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from operator import is_
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base.errors import GraphError, message
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
+from genesis.cuda.memory.allocator import allocator
+from genesis.cuda.memory.sequence import Sequence as Memory
+from genesis.cuda.memory.sequence import taking
+from genesis.cuda.recorded.executable import Executable
+from genesis.cuda.runtime.errors import CudaError, StickyError
+from genesis.cuda.runtime.streams import Stream, current
+from genesis.cuda.steps.work import Work, made
+from genesis.jit.program import op_of
+
+TURNS = 2  # graphs
+RECORDINGS = 8  # graphs of a step whose captured tensors move: then it stays without
+
+
+class _Recorded:
+    """A graph, and the results that it writes."""
+
+    def __init__(self, graph: Executable, results: list[CudaArray]) -> None:
+        self.graph, self.results = graph, results
+        self.alone = self._counts()
+
+    def _counts(self) -> list[int]:
+        return [getrefcount(result.storage) for result in self.results]
+
+    def kept(self) -> set[int]:
+        """The results that somebody has."""
+        counts = self._counts()
+        if counts == self.alone:
+            return set()
+        return {i for i, (now, alone) in enumerate(zip(counts, self.alone, strict=True)) if now != alone}
+
+    def wait(self, stream: Stream) -> None:
+        """Let a stream come after what others did with the results."""
+        others: set[Stream] = set()
+        for result in self.results:
+            storage = result.storage
+            if storage.block.foreign:  # also where the stream is not the one that it was made on
+                others |= {storage.stream, *storage.block.foreign}  # type: ignore[arg-type]
+        for other in others:
+            stream.wait_stream(other)
+
+
+class Ready(Work):
+    """A step with its memory on a device, and its graphs."""
+
+    def __init__(self, step: Any) -> None:
+        super().__init__(step)
+        self.staged: dict[int, CudaArray] = {}  # what the graphs read in the place of arguments
+        self.fixed: tuple[int, ...] | None = None  # addresses of all other arrays that they know
+        self.known: list[Any] | None = None  # these arrays in the last call, if that launched a graph
+        self.graphs: list[_Recorded] = []  # the one that was launched last is the last
+        self.copied: set[int] = set()  # results that are copied
+        self.stream: Stream | None = None
+
+    # ---- a call
+
+    def run(self, arrays: list[Any], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]) -> Sequence[Any]:
+        step, stream = self.step, current(self.on)
+        captured = arrays[step.arguments :]
+        again = self.known is not None and stream is self.stream and all(map(is_, captured, self.known))
+        if not again:
+            self._uses(stream, arrays)
+        self.numbers = numbers
+        self.control.write(stream, numbers, starts)
+        if self.fed:
+            self._feed(arrays, starts)
+        if not again and not step.why:
+            self._settle(arrays)
+        if step.why:
+            return self._directly(arrays)
+        staged = self._stage(arrays, stream)
+        results = self._launched(staged, stream) if self.memory is not None else None
+        if results is None:
+            results = self._first(staged)
+        self.known = captured if self.graphs else None
+        for i, there in self.staged.items():
+            if step.takes[i] in step.written:
+                MEMORY.assign(arrays[i], there)
+        return results
+
+    def _uses(self, stream: Stream, arrays: list[Any]) -> None:
+        """Let the current stream use all memory, behind that of the last call: both use the same."""
+        if self.stream is not None and self.stream is not stream:
+            stream.wait_stream(self.stream)
+        self.stream = stream
+        results = [result for recorded in self.graphs for result in recorded.results]
+        mine = (self.control.array, self.arena, *self.constants, *self.fed, *self.staged.values(), *results)
+        used(*mine, *[a for a in arrays if isinstance(a, CudaArray)])
+        for recorded in self.graphs:
+            recorded.graph.memory.used_on(stream)
+
+    def _feed(self, arrays: list[Any], starts: Sequence[tuple[Any, int]]) -> None:
+        """What the CPU draws, and arguments of the host, to the device."""
+        for (source, _), target in zip(self.step.lowered.fed, self.fed, strict=True):
+            if isinstance(source, int):
+                MEMORY.assign(target, MEMORY.from_host(arrays[source], target.device))
+                continue
+            at, *options = source.args
+            generator, start = starts[at.index]
+            generator._position(start + at.offset)
+            drawn = np.asarray(op_of(source).kernel(generator, *options))
+            MEMORY.assign(target, MEMORY.from_host(drawn, target.device))
+
+    def _directly(self, arrays: list[Any]) -> list[CudaArray]:
+        """One launch after the other, where the arrays are."""
+        takes = list(arrays)
+        for i in self._overlapping(takes):
+            takes[i] = _without_gaps(takes[i], self.step.takes[i].spec)
+        results = [made(v.spec, self.step.device) for v in self.step.returns]
+        self.work(takes, results)
+        return results
+
+    # ---- with a graph
+
+    def _settle(self, arrays: list[Any]) -> None:
+        """Other graphs, if captured arrays are not where they were."""
+        step = self.step
+        fixed = tuple([a.address for a in arrays[step.arguments :]])
+        if fixed == self.fixed:
+            return
+        if self.graphs and step.graphs >= RECORDINGS:
+            step.why = "captured tensors, or gradients, are elsewhere again and again"
+        self.graphs, self.memory = [], None
+        through = {*range(step.arguments), *(self._overlapping(arrays) if fixed else ())}
+        self.staged = {
+            i: made(step.takes[i].spec, step.device) for i in sorted(through) if isinstance(arrays[i], CudaArray)
+        }
+        self.fixed = fixed
+
+    def _stage(self, arrays: list[Any], stream: Stream) -> list[Any]:
+        """The arrays that the graphs read and write, with the arguments in them."""
+        out = list(arrays)
+        for i, there in self.staged.items():
+            given, out[i] = arrays[i], there
+            if given.strides == there.strides:  # without gaps, as that is
+                _copy(there, given, stream)
+            else:
+                MEMORY.assign(there, given)
+        return out
+
+    def _first(self, staged: list[Any]) -> list[CudaArray]:
+        """A call without a graph, that notes what memory is asked for."""
+        memory, results = Memory(allocator(self.on)), self._made()
+        with taking(memory):
+            self.work(staged, results)
+        memory.over()
+        if memory.crossed:
+            self.step.why = f"the CPU has a part in {memory.crossed}"
+        else:
+            self.memory = memory
+        return results
+
+    def _made(self) -> list[CudaArray]:
+        return [made(v.spec, self.step.device) for v in self.step.returns]
+
+    def _launched(self, staged: list[Any], stream: Stream) -> list[CudaArray] | None:
+        """The results of a graph whose last ones nobody has; None if nothing can be recorded."""
+        recorded = self._free() or self._record(staged, stream)
+        if recorded is None:
+            return None
+        recorded.wait(stream)
+        recorded.graph.launch(stream)
+        self.graphs.append(recorded)
+        return [
+            _copied(x, stream) if i in self.copied else CudaArray(x.storage, x.address, x.shape, x.dtype, x.strides)
+            for i, x in enumerate(recorded.results)
+        ]
+
+    def _free(self) -> _Recorded | None:
+        """A graph that can be launched, taken out."""
+        for i, recorded in enumerate(self.graphs):
+            kept = recorded.kept()
+            if not kept:
+                return self.graphs.pop(i)
+        if len(self.graphs) == TURNS:
+            self.copied |= self.graphs.pop(0).kept()
+        return None
+
+    def _record(self, staged: list[Any], stream: Stream) -> _Recorded | None:
+        """Record the same as another graph; None if that cannot be done."""
+        assert self.memory is not None
+        memory, results = self.memory.planned(), self._made()
+        driver = self.on.enter()
+        driver.begin_capture(stream.handle)
+        try:
+            with taking(memory):
+                self.work(staged, results)
+            graph = driver.end_capture(stream.handle)
+        except StickyError:
+            raise
+        except CudaError as error:
+            self._stopped(driver, stream)
+            self.step.why = str(error).splitlines()[0]
+            return None
+        except BaseException:
+            self._stopped(driver, stream)
+            raise
+        self.step.graphs += not self.graphs
+        return _Recorded(
+            Executable(self.on, graph, memory.over(), [a for a in staged if isinstance(a, CudaArray)]), results
+        )
+
+    def _stopped(self, driver: Any, stream: Stream) -> None:
+        """Nothing is recorded any more."""
+        with suppress(CudaError):
+            driver.graph_destroy(driver.end_capture(stream.handle))
+
+    def _overlapping(self, arrays: list[Any]) -> set[int]:
+        """Arrays that are read, and overlap one that is written to.
+
+        Raises:
+            GraphError: two that are written to overlap
+        """
+        step, out = self.step, set[int]()
+        writes = [i for i, v in enumerate(step.takes) if v in step.written]
+        for i, array in enumerate(arrays):
+            others = [j for j in writes if j != i and isinstance(array, CudaArray) and share(array, arrays[j])]
+            if others and i in writes:
+                shape = [("one of them", array.shape)]
+                raise GraphError(message("compile", "two tensors that are written to overlap", shape))
+            out |= {i} if others else set()
+        return out
+
+
+def _without_gaps(array: CudaArray, spec: Spec) -> CudaArray:
+    """A copy laid out as `made` does."""
+    out = made(spec, array.device)
+    MEMORY.assign(out, array)
+    return out
+
+
+def _copy(target: CudaArray, source: CudaArray, stream: Stream) -> None:
+    """As the bytes lie there: both are without gaps, and alike."""
+    for storage in (target.storage, source.storage):
+        if storage.stream is not stream:
+            storage.used_on(stream)
+    if target.address != source.address and (count := target.nbytes):
+        target.storage.on.enter().copy(target.address, source.address, count, stream.handle)
+
+
+def _copied(array: CudaArray, stream: Stream) -> CudaArray:
+    """A copy of what `made` gave: it has no gaps, whatever the order of its dimensions."""
+    out = empty(array.storage.on, array.shape, array.dtype, array.strides)
+    _copy(out, array, stream)
+    return out
+
+
+def share(a: CudaArray, b: CudaArray) -> bool:
+    """Whether two arrays may have a byte in common."""
+    (low, high), (begin, end) = a.extent(), b.extent()
+    return a.address + low < b.address + end and b.address + begin < a.address + high
