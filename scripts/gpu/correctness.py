@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 import time
@@ -229,6 +230,79 @@ def graphs() -> str:
     return "3 replays"
 
 
+def other_libraries() -> str:
+    """Memory that CuPy and this package share, in both directions, ordered by streams."""
+    if is_emulated():
+        return "not on the emulated device"
+    import cupy
+
+    x = genesis.arange(1000, dtype=genesis.float32, device="cuda") * 2
+    theirs = cupy.from_dlpack(x)
+    assert theirs.data.ptr == x.data_ptr() and float((theirs + 1).sum()) == 2 * 499500.0 + 1000
+    theirs *= 3
+    assert x[1:3].tolist() == [6.0, 12.0]
+    mine = genesis.from_dlpack(cupy.arange(6, dtype=cupy.float64).reshape(2, 3))
+    assert (mine + 1).tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    return f"CuPy {cupy.__version__}"
+
+
+def one_rank() -> str:
+    """NCCL with a single rank: collectives, and a model whose gradients are averaged."""
+    if is_emulated():
+        return "not on the emulated device"
+    import genesis.distributed as dist
+
+    dist.init_process_group("nccl")
+    try:
+        x = genesis.arange(1000, dtype=genesis.float32, device="cuda")
+        dist.all_reduce(x)
+        dist.broadcast(x, 0)
+        assert x.sum().item() == 499500.0
+        model = nn.parallel.DistributedDataParallel(nn.Linear(5, 3).to("cuda"))
+        model(genesis.ones(2, 5, device="cuda")).sum().backward()
+        assert model.module.weight.grad.tolist() == [[2.0] * 5] * 3
+        return f"{dist.get_backend()} of {dist.get_world_size()}"
+    finally:
+        dist.destroy_process_group()
+
+
+def scaled_losses() -> str:
+    """A scale that an infinite gradient halves, and the step that is left out, without a wait for the host."""
+    model = nn.Linear(3, 2).to("cuda")
+    optimizer, scaler = genesis.optim.SGD(model.parameters(), lr=0.1), cuda.amp.GradScaler(init_scale=1024.0)
+    before = model.weight.detach().clone()
+    for factor in (float("inf"), 1.0):
+        optimizer.zero_grad()
+        with genesis.autocast("cuda", genesis.float16):
+            loss = model(genesis.ones(4, 3, device="cuda")).float().sum() * factor
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert model.weight.equal(before) == (factor != 1.0)
+    assert scaler.get_scale() == 512.0
+    return "halved once"
+
+
+def loaded_and_saved() -> str:
+    """Batches through pinned memory, and tensors of the device on the disk."""
+    data = genesis.utils.data.TensorDataset(genesis.arange(64, dtype=genesis.float32), genesis.arange(64))
+    loader = genesis.utils.data.DataLoader(data, batch_size=16, pin_memory=True)
+    total = 0.0
+    for x, y in loader:
+        assert x.is_pinned()
+        total += (x.to("cuda", non_blocking=True) * y.to("cuda", non_blocking=True)).sum().item()
+    assert total == sum([i * i for i in range(64)])
+    file, x = io.BytesIO(), genesis.randn(33, 7, device="cuda")
+    genesis.save({"x": x}, file)
+    file.seek(0)
+    there = genesis.load(file, map_location="cuda")["x"]
+    file.seek(0)
+    here = genesis.load(file, map_location="cpu")["x"]
+    assert there.is_cuda and there.equal(x) and here.device.type == "cpu" and here.equal(x.cpu())
+    assert "device='cuda:0'" in repr(x)
+    return "4 batches"
+
+
 def near(there: Any, here: Any, tolerance: float) -> None:
     got, expected = there.cpu().double().numpy(), here.double().numpy()
     worst = float(np.abs(got - expected).max(initial=0.0))
@@ -244,6 +318,10 @@ CHECKS: dict[str, Check] = {
     "streams under load": streams_under_load,
     "threads": threads,
     "memory runs out": memory_runs_out,
+    "other libraries": other_libraries,
+    "one rank": one_rank,
+    "scaled losses": scaled_losses,
+    "loaded and saved": loaded_and_saved,
 }
 
 

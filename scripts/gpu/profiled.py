@@ -7,6 +7,7 @@ sources are in OUT/sources.json, by the same numbers.
 from __future__ import annotations
 
 import cProfile
+import functools
 import io
 import json
 import os
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmark import KERNELS, SIZES, STEPS
+from workloads import KERNELS, SIZES, STEPS
 
 import genesis
 from genesis import cuda
@@ -48,16 +49,22 @@ def checks(emulated: bool, out: Path) -> Iterator[tuple[str, Callable[[], Any]]]
     """Kernels, then steps, then what the host does for a launch and for a step."""
     log = Log()
     for name, make in KERNELS.items():
-        yield name, lambda make=make: of_kernel(log, make(SIZES[emulated])[0])
+        yield name, lambda make=make: of_kernel(log, make(genesis, SIZES[emulated], "cuda")[0])
     for name, made in STEPS.items():
-        yield name, lambda made=made: of_step(log, made(emulated)[0], out)
+        yield name, lambda made=made: of_step(log, compiled(made, emulated), out)
     yield "sources", lambda: (out / "sources.json").write_text(json.dumps(log.sources))
     x = genesis.ones(16, device="cuda")
     yield "host, add", lambda: of_host(lambda: x + x, emulated)
     yield (
         "host, MLP's step",
-        lambda run=STEPS["MLP 784-256-256-10, 128"](emulated)[0]: of_host(lambda: run(0), emulated),
+        lambda: of_host(functools.partial(compiled(STEPS["MLP 784-256-256-10, 128"], emulated), 0), emulated),
     )
+
+
+def compiled(made: Callable[..., Any], emulated: bool) -> Callable[[int], Any]:
+    step, given, _ = made(genesis, emulated, "cuda")
+    run = genesis.compile(step)
+    return lambda i: run(*given)
 
 
 def of_kernel(log: Log, run: Callable[[int], Any]) -> list[Any]:
