@@ -83,3 +83,8 @@ def machine_code(kernel, aligned, capability=90):
 def compiled(kernel, aligned):
     """The assembler's listing, which may have memory of each thread: reductions of large angles do."""
     return triton.text_of(triton.compiled(kernel.source, kernel.signature, aligned, kernel.warps, 90, kernel.fused))
+
+
+def instructions(text):
+    """How many there are in a listing."""
+    return len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?!.*\bNOP\b)", text, re.MULTILINE))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
+from kernels_of import WAYS, emulated, instructions, machine_code, needs_triton, results, same, started
 
 import genesis
+from genesis.cuda.kernels.lanes import LANES
 from genesis.nn import functional as F
 
 TOLERANCE = {"float32": 2e-6, "float64": 1e-14, "float16": 2e-3, "bfloat16": 2e-2}
@@ -88,7 +89,23 @@ def test_machine_code(approximate):
     kernels = [(k, a) for k, a in made if type(k).__name__ == "Lanes" and "gelu" in k.code.name]
     assert len(kernels) == 2
     for kernel, aligned in kernels:
-        assert "LDG.E.128" in machine_code(kernel, aligned) or "LDG.E.64" in machine_code(kernel, aligned)
+        text = machine_code(kernel, aligned)
+        assert "LDG.E.128" in text or "LDG.E.64" in text
+        assert instructions(text) <= 30 * LANES / 128, "of each element: what is done while an H200 reads and writes it"
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_small_values_far_out_have_all_their_bits(dtype):
+    """What is computed with powers of two and reciprocals is as exact, relative to itself, as its dtype."""
+    far = genesis.linspace(-9 if dtype == "float32" else -3.5, -1.5, 200)
+    functions = {"gelu": F.gelu, "silu": F.silu, "sigmoid": genesis.sigmoid, "slope": graded("none")}
+    with emulated("triton"):
+        for name, function in functions.items():
+            got = results(function(far.to(getattr(genesis, dtype)).to("cuda")))[-1].detach().cpu().float().double()
+            expected = results(function(far.to(getattr(genesis, dtype)).double()))[-1].detach()
+            off = ((got - expected) / expected).abs().max().item()
+            assert off < (2e-6 if dtype == "float32" else 1.2e-3), (name, off)
 
 
 # ---- elementwise ops written over their operand

@@ -24,14 +24,8 @@ SCALE = 2 * math.sqrt(2 / math.pi)  # of the approximation: gelu(x) is about x s
 CUBE = SCALE * 0.044715
 DENSITY = 1 / math.sqrt(2 * math.pi)
 
-_SHARE = {
-    "none": "share = libdevice.normcdf(a)",
-    "tanh": f"share = divided(tl.full((), 1.0, a.dtype), 1.0 + libdevice.exp(-(a * ({SCALE!r} + {CUBE!r} * a * a))))",
-}
-_SLOPE = {
-    "none": f"slope = share + a * {DENSITY!r} * libdevice.exp(-0.5 * a * a)",
-    "tanh": f"slope = share + a * share * (1.0 - share) * ({SCALE!r} + {3 * CUBE!r} * a * a)",
-}
+_FUNCTIONS = {"none": "gelu", "tanh": "gelu_tanh"}
+_EXACT = "out.dtype.element_ty.primitive_bitwidth > 16"
 
 
 def _shares(a: Any, approximate: str) -> Any:
@@ -45,8 +39,9 @@ def _shares(a: Any, approximate: str) -> Any:
 @functools.cache
 def forward(approximate: str, wide: Any) -> Code:
     lines = (
-        f"a = tl.load(x + x_at, mask=inside, other=0).to(tl.{wide.name})\n{_SHARE[approximate]}\n"
-        "tl.store(out + out_at, (a * share).to(out.dtype.element_ty), mask=inside)"
+        f"a = tl.load(x + x_at, mask=inside, other=0).to(tl.{wide.name})\n"
+        f"value = {_FUNCTIONS[approximate]}(a, {_EXACT})\n"
+        "tl.store(out + out_at, value.to(out.dtype.element_ty), mask=inside)"
     )
 
     def meaning(x: Any, out: Any) -> None:
@@ -59,7 +54,8 @@ def forward(approximate: str, wide: Any) -> Code:
 @functools.cache
 def backward(approximate: str, wide: Any) -> Code:
     lines = (
-        f"a = tl.load(x + x_at, mask=inside, other=0).to(tl.{wide.name})\n{_SHARE[approximate]}\n{_SLOPE[approximate]}\n"
+        f"a = tl.load(x + x_at, mask=inside, other=0).to(tl.{wide.name})\n"
+        f"slope = {_FUNCTIONS[approximate]}_slope(a, {_EXACT})\n"
         f"change = tl.load(g + g_at, mask=inside, other=0).to(tl.{wide.name}) * slope\n"
         "tl.store(out + out_at, change.to(out.dtype.element_ty), mask=inside)"
     )
@@ -78,7 +74,7 @@ def backward(approximate: str, wide: Any) -> Code:
 
 def fits(input: Any, approximate: str) -> bool:
     known = input.dtype == F32 or input.dtype == F64 or input.dtype in HALVES
-    return known and approximate in _SHARE and input.size > 0 and kernels_wanted()
+    return known and approximate in _FUNCTIONS and input.size > 0 and kernels_wanted()
 
 
 def _infer(input: Spec, approximate: str) -> tuple[Spec, tuple[Any, ...]]:

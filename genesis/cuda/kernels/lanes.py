@@ -26,6 +26,7 @@ from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.reports import reports
 from genesis.jit.lowering.triton_code import HEAD, pointer_to
+from genesis.jit.lowering.triton_functions import needed
 
 LANES = 1024
 INT = 1 << 31
@@ -206,9 +207,9 @@ def _text(code: Code, rank: int, units: Any, wide: bool) -> list[str]:
     strides = [f"{name}_{d}" for name in names for d in range(rank)]
     reached = [f"{o.name}_{what}{j}" for o in code.operands for j in range(o.reached) for what in ("size", "step")]
     parameters = [*names, *["report", "number"] * code.reports, "n", *[f"s{d}" for d in range(1, rank)], *strides]
+    head = [*HEAD, "", "", *needed([code.lines]), "@triton.jit"]
+    head.append(f"def kernel({', '.join([*parameters, *reached, *code.numbers])}):")
     lines = [
-        *HEAD, "", "", "@triton.jit",
-        f"def kernel({', '.join([*parameters, *reached, *code.numbers])}):",
         f"at = tl.program_id(0){'.to(tl.int64)' if wide else ''} * {LANES} + tl.arange(0, {LANES})",
         "inside = at < n", "rest = at",
     ]  # fmt: skip
@@ -219,4 +220,4 @@ def _text(code: Code, rank: int, units: Any, wide: bool) -> list[str]:
         terms = [f"c{d}" if s == 1 else f"c{d} * {name}_{d}" for d, s in enumerate(steps) if s]
         lines.append(f"{name}_at = {' + '.join(terms) or 'at * 0'}")
     lines += code.lines.strip("\n").split("\n")
-    return [line if i < len(HEAD) + 4 else f"    {line}" if line else "" for i, line in enumerate(lines)] + [""]
+    return [*head, *[f"    {line}" if line else "" for line in lines], ""]

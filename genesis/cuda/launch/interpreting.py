@@ -20,6 +20,8 @@ _UFUNCS = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
     "atan2": "arctan2", "pow": "power",
 }  # fmt: skip
+# of `genesis.jit.lowering.triton_activations`
+_INSTRUCTIONS = {"power_of_two": np.exp2, "reciprocal": np.reciprocal}
 
 
 class Pointer:
@@ -56,22 +58,25 @@ class Library:
     """`libdevice` by NumPy, and the meanings of ops."""
 
     def __getattr__(self, name: str) -> Any:
-        import triton.language as tl
-        from triton.runtime.interpreter import TensorHandle
-
         meaning = REGISTRY[_OPS[name]].meaning if name in _OPS else getattr(np, _UFUNCS.get(name, name))
-        compute = getattr(meaning, "__wrapped__", meaning)
+        return _of_tensors(getattr(meaning, "__wrapped__", meaning))
 
-        def call(*args: Any) -> Any:
-            kind = next(a for a in args if isinstance(a, tl.tensor))
-            data = [a.handle.data if isinstance(a, tl.tensor) else np.asarray(a) for a in args]
-            with np.errstate(all="ignore"):
-                out = np.asarray(compute(*data)).astype(data[0].dtype)
-            shape = np.broadcast_shapes(*[d.shape for d in data])
-            wide = next(a for a in args if isinstance(a, tl.tensor) and a.handle.data.shape == shape)
-            return tl.tensor(TensorHandle(out, kind.dtype), wide.type)
 
-        return call
+def _of_tensors(compute: Any) -> Any:
+    """A function of arrays as one of the interpreter's tensors."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def call(*args: Any) -> Any:
+        kind = next(a for a in args if isinstance(a, tl.tensor))
+        data = [a.handle.data if isinstance(a, tl.tensor) else np.asarray(a) for a in args]
+        with np.errstate(all="ignore"):
+            out = np.asarray(compute(*data)).astype(data[0].dtype)
+        shape = np.broadcast_shapes(*[d.shape for d in data])
+        wide = next(a for a in args if isinstance(a, tl.tensor) and a.handle.data.shape == shape)
+        return tl.tensor(TensorHandle(out, kind.dtype), wide.type)
+
+    return call
 
 
 def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[Any]:
@@ -80,6 +85,8 @@ def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[A
 
     kernel = function(source)
     kernel.fn.__globals__["libdevice"] = Library()
+    for name, compute in _INSTRUCTIONS.items():
+        kernel.fn.__globals__[name] = _of_tensors(compute)
     given = []
     for value in arguments:
         if isinstance(value, np.ndarray):

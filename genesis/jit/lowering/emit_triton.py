@@ -90,7 +90,10 @@ class _Writer(Values):
         self.write("pid = tl.program_id(0)")
         programs = self._programs()
         parameters = [f"p{i}" for i in range(len(self.nest.operands))] + ["n"] * told
-        head = [*_HEAD, *needed(self.lines), "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
+        exact = (
+            [f"EXACT = tl.constexpr({self._exact()})", "", ""] if any(["EXACT" in line for line in self.lines]) else []
+        )
+        head = [*_HEAD, *exact, *needed(self.lines), "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
         kinds = [pointer_to(d) if i not in self.numbers else "fp64" for i, d in enumerate(self.nest.operands)]
         letters = "".join(["d" if i in self.numbers else "Q" for i in range(len(kinds))])
         lanes = self.most
@@ -102,6 +105,10 @@ class _Writer(Values):
             lanes,
             8 if lanes > 4096 else 4,
         )
+
+    def _exact(self) -> bool:
+        """Whether something is stored with more bits than 16."""
+        return any([self.nest.operands[i].itemsize > 2 for i in self.nest.writes if self.nest.operands[i].kind == "f"])
 
     most = LANES
     together = 1  # lanes that share a row

@@ -102,9 +102,13 @@ def _library(name: str) -> Callable[..., str]:
     return lambda *args: f"libdevice.{name}({', '.join(args)})"
 
 
-_DENSITY = 1 / math.sqrt(2 * math.pi)
-_SCALE = 2 * math.sqrt(2 / math.pi)  # gelu(x) is about x sigmoid(_SCALE x + _CUBE x^3)
-_CUBE = _SCALE * 0.044715
+def _with_exactness(name: str) -> Callable[..., str]:
+    """A function of `triton_activations`."""
+    return lambda x: f"{name}({x}, EXACT)"
+
+
+def _with_slope(name: str) -> Callable[..., str]:
+    return lambda g, x: f"({g} * {name}({x}, EXACT))"
 
 
 def _extreme(name: str) -> Callable[..., str]:
@@ -115,30 +119,8 @@ def _sign(x: str) -> str:
     return f"tl.where({x} > 0, 1.0, tl.where({x} < 0, -1.0, {x})).to({x}.dtype)"
 
 
-def _silu(x: str) -> str:
-    return f"({x} * {_sigmoid(x)})"
-
-
-def _gelu_gradient(g: str, x: str) -> str:
-    return f"({g} * (libdevice.normcdf({x}) + {x} * {_DENSITY!r} * {_exp(f'-0.5 * {x} * {x}')}))"
-
-
-def _tanh_gate(x: str) -> str:
-    """What GELU's approximation multiplies by."""
-    return f"divided(tl.full((), 1.0, {x}.dtype), 1.0 + {_exp(f'-({x} * ({_SCALE!r} + {_CUBE!r} * {x} * {x}))')})"
-
-
-def _gelu_tanh_gradient(g: str, x: str) -> str:
-    gate = _tanh_gate(x)
-    return f"({g} * ({gate} + {x} * {gate} * (1.0 - {gate}) * ({_SCALE!r} + {3 * _CUBE!r} * {x} * {x})))"
-
-
 def _exp(x: str) -> str:
     return f"libdevice.exp({x})"
-
-
-def _sigmoid(x: str) -> str:
-    return f"divided(tl.full((), 1.0, {x}.dtype), 1.0 + {_exp(f'-({x})')})"
 
 
 def _tanh_rest(x: str) -> str:
@@ -194,20 +176,17 @@ FLOATS: dict[str, Callable[..., str]] = {
         "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos",
         "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
         "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv",
-        "normal_cdf": "normcdf", "hypot": "hypot", "fmod": "fmod", "power": "pow", "exp2": "exp2", "copysign": "copysign",
+        "hypot": "hypot", "fmod": "fmod", "power": "pow", "exp2": "exp2", "copysign": "copysign",
         "trunc": "trunc", "rint": "rint", "arctan2": "atan2", "nextafter": "nextafter", "lgamma": "lgamma"}.items()},
     "relu": lambda x: f"tl.maximum({x}, 0.0, propagate_nan=tl.PropagateNan.ALL)",
     "gate": lambda x, y: f"tl.where({y} == 0, 0.0, {x})",
-    "sigmoid": _sigmoid,
-    "silu": _silu,
-    "times_sigmoid": _silu,
+    **{name: _with_exactness(function) for name, function in {
+        "sigmoid": "sigmoid", "silu": "silu", "times_sigmoid": "silu", "gelu": "gelu", "gelu_tanh": "gelu_tanh",
+        "normal_cdf": "normal_share"}.items()},
+    **{f"{name}_gradient": _with_slope(f"{name}_slope") for name in ("gelu", "gelu_tanh")},
     "rsqrt": lambda x: f"divided(tl.full((), 1.0, {x}.dtype), root({x}))",
     "log1pexp": lambda x: f"(tl.maximum({x}, 0.0, propagate_nan=tl.PropagateNan.ALL) + libdevice.log1p({_exp(f'-tl.abs({x})')}))",
     "sigmoid_gradient": lambda g, y: f"({g} * ({y} * (1.0 - {y})))",
-    "gelu": lambda x: f"({x} * libdevice.normcdf({x}))",
-    "gelu_gradient": _gelu_gradient,
-    "gelu_tanh": lambda x: f"({x} * {_tanh_gate(x)})",
-    "gelu_tanh_gradient": _gelu_tanh_gradient,
     "tanh_gradient": lambda g, y: f"({g} * (1.0 - {y} * {y}))",
     "tanh_rest": _tanh_rest,
     "frac": lambda x: f"({x} - libdevice.trunc({x}))",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from genesis.jit.lowering import triton_activations
 from genesis.ops.pointwise.gamma_functions import BERNOULLI
 from genesis.ops.transcendental.bessel import K0, K1
 
@@ -220,6 +221,7 @@ _BY_LIBRARY = {
     "bessel_y1": "y1", "scaled_erfc": "erfcx", "normal_quantile": "normcdfinv",
 }  # fmt: skip
 _SOURCES = [
+    triton_activations.INSTRUCTIONS, triton_activations.SOURCE,
     _DIGAMMA, _HURWITZ, _POLYGAMMA, _I_SCALED, _K, _LOG_NDTR, _LOGIT, _SHIFTS, _SPHERICAL,
     *[_IN_FLOAT64.format(name=name, function=function) for name, function in _BY_LIBRARY.items()],
     *[
