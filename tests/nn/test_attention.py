@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis import nn
+from genesis import jit, nn
 from genesis.nn import functional as F
 from genesis.nn.attention import SDPBackend, sdpa_kernel
 
@@ -158,6 +158,20 @@ def test_multihead_attention_to_itself_without_a_batch_and_causal():
 
 
 @pytest.mark.parity
+@pytest.mark.parametrize("first", [False, True])
+def test_projections_read_what_is_given_as_it_lies(first):
+    model, x = nn.MultiheadAttention(8, 2, batch_first=first), genesis.randn(3, 5, 8, requires_grad=True)
+
+    def step():
+        model(x, x, x, need_weights=False)[0].sum().backward()
+
+    products = [
+        c for c in jit.trace(step).program.calls if c.op in ("linear", "matmul") and len(c.outs[0].spec.shape) == 3
+    ]
+    assert [c.op for c in products] == ["linear", "linear", "matmul", "matmul"]
+    assert all(c.args[0].spec.strides is None for c in products)
+
+
 def test_static_keys_and_values():
     torch = pytest.importorskip("torch")
     q, w = rng.standard_normal((3, 2, 4)), rng.standard_normal((12, 4))

@@ -105,17 +105,13 @@ class MultiheadAttention(Module):
         """
         for what, x in (("query", query), ("key", key), ("value", value)):
             expect_tensor("MultiheadAttention", what, x)
-        turned = self.batch_first and query.ndim == key.ndim == value.ndim == 3
-        if turned:  # what is one tensor stays one
-            done = {id(x): x.transpose(0, 1) for x in (query, key, value)}  # type: ignore[attr-defined]
-            query, key, value = (done[id(x)] for x in (query, key, value))
         out, weights = attended(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout, self.training, key_padding_mask, need_weights, attn_mask,
             not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight, None, None, average_attn_weights, is_causal,
+            self.batch_first,
         )  # fmt: skip
-        out = self.out_proj(out)
-        return out.transpose(0, 1) if turned else out, weights  # type: ignore[attr-defined]
+        return self.out_proj(out), weights
 
 
 class SDPBackend(enum.Enum):

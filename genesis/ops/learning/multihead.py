@@ -19,14 +19,16 @@ from genesis.ops.shapes.join import cat
 NAME = "multi_head_attention_forward"
 
 
-def _check(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int) -> None:
-    """Refuse shapes of a batch that do not fit."""
+def _check(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int, along: int
+) -> None:
+    """Refuse shapes of a batch that do not fit; sequences go along that dimension."""
     given = [("query", query._spec()), ("key", key._spec()), ("value", value._spec())]
     if query.ndim != 3 or key.ndim != 3 or value.ndim != 3:
         raise ShapeError(message(NAME, "query, key and value need 2 dimensions, or 3 with a batch", given))
-    if key.shape[:2] != value.shape[:2] or key.shape[1] != query.shape[1]:
+    if key.shape[:2] != value.shape[:2] or key.shape[1 - along] != query.shape[1 - along]:
         raise ShapeError(message(NAME, "lengths or batches differ", given))
-    (target, batch), source = query.shape[:2], key.shape[0]
+    batch, target, source = query.shape[1 - along], query.shape[along], key.shape[along]
     if padding is not None and tuple(padding.shape) != (batch, source):
         raise ShapeError(
             message(NAME, f"key_padding_mask has shape {list(padding.shape)}, expected {[batch, source]}", given)
@@ -61,9 +63,9 @@ def _projected(
     return tuple([linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)])
 
 
-def _heads(x: Tensor, heads: int) -> Tensor:
-    """(L, N, H * D) to (N, H, L, D)."""
-    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).permute(1, 2, 0, 3)  # type: ignore[attr-defined, no-any-return]
+def _heads(x: Tensor, heads: int, along: int) -> Tensor:
+    """(L, N, H * D), or (N, L, H * D), to (N, H, L, D)."""
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).permute(1 - along, 2, along, 3)  # type: ignore[attr-defined, no-any-return]
 
 
 def _static(what: str, x: Tensor, batch: int, heads: int, features: int) -> Tensor:
@@ -107,8 +109,11 @@ def attended(
     static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
+    batch_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """`multi_head_attention_forward` without the last projection."""
+    """`multi_head_attention_forward` without the last projection; ``batch_first``: queries, keys, values and the result
+    are (N, L, E).
+    """
     if query.ndim == 2 and key.ndim == 2 and value.ndim == 2:
         same = query is key is value
         batched = [x.unsqueeze(1) for x in (query, key, value)] if not same else [query.unsqueeze(1)] * 3  # type: ignore[attr-defined]
@@ -120,8 +125,9 @@ def attended(
             average_attn_weights, is_causal,
         )  # fmt: skip
         return out.squeeze(1), None if weights is None else weights.squeeze(0)  # type: ignore[attr-defined]
-    _check(query, key, value, key_padding_mask, attn_mask, num_heads)
-    (length, batch, size), heads = query.shape, num_heads
+    along = 1 if batch_first else 0
+    _check(query, key, value, key_padding_mask, attn_mask, num_heads, along)
+    batch, size, heads = query.shape[1 - along], query.shape[2], num_heads
     if size != embed_dim_to_check or size % heads:
         raise ArgumentValueError(
             message(NAME, f"{size} features, expected {embed_dim_to_check} that {heads} heads divide among themselves")
@@ -138,9 +144,10 @@ def attended(
         query, key, value, weights, None if use_separate_proj_weight else in_proj_weight, biases, in_proj_bias
     )
     if bias_k is not None and bias_v is not None:
-        k, v = (cat([x, b.expand(1, batch, size)]) for x, b in ((k, bias_k), (v, bias_v)))  # type: ignore[attr-defined]
+        one = (batch, 1, size) if batch_first else (1, batch, size)
+        k, v = (cat([x, b.expand(one)], along) for x, b in ((k, bias_k), (v, bias_v)))  # type: ignore[attr-defined]
         mask, padding, causal = _wider(mask), _wider(padding), False
-    q, k, v = (_heads(x, heads) for x in (q, k, v))
+    q, k, v = (_heads(x, heads, along) for x in (q, k, v))
     if static_k is not None:
         k = _static("static_k", static_k, batch, heads, size // heads)
     if static_v is not None:
@@ -157,7 +164,8 @@ def attended(
         out = matmul(shares, v)
     else:
         out = scaled_dot_product_attention(q, k, v, None if causal else mask, rate, causal)
-    out = out.permute(2, 0, 1, 3).reshape(length, batch, size)
+    out = out.permute(0, 2, 1, 3) if batch_first else out.permute(2, 0, 1, 3)  # type: ignore[attr-defined]
+    out = out.reshape(query.shape)
     return out, shares.mean(1) if shares is not None and average_attn_weights else shares
 
 
