@@ -223,6 +223,19 @@ def test_results_that_are_kept_stay_as_they_are(gpu):
     assert gpu.calls["copy"] - before == 1 + len(made._ready.copied)
 
 
+def test_memory_of_results_is_there_before_a_graph_is_recorded(gpu):
+    """While it is, the driver gives none; what the first call used may be others' by then."""
+    x = genesis.randn(700, 700).to("cuda")
+    run = genesis.compile(lambda x: (x @ x, x @ x.t()))
+    kept = [run(x)]
+    cuda.empty_cache()
+    kept += [run(x) for _ in range(3)]
+    for product, other in kept:
+        np.testing.assert_allclose(product.cpu(), (x @ x).cpu(), rtol=1e-5)
+        np.testing.assert_allclose(other.cpu(), (x @ x.t()).cpu(), rtol=1e-5)
+    assert is_graph(steps_of(run)[0])
+
+
 def test_results_that_nobody_keeps_need_one_graph(gpu):
     step, _ = averages(0)
     x = genesis.ones(3, 4, device="cuda")

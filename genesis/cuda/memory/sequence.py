@@ -113,6 +113,8 @@ class Planned:
 
     def __init__(self, of: Allocator, shared: Shared, pieces: list[tuple[int | None, int]]) -> None:
         self.of, self.shared, self.pieces = of, shared, deque(pieces)
+        # taken before anything is recorded: while it is, the driver maps no memory
+        self._kept = deque([of.take(size) for offset, size in pieces if offset is None])
         self._own: set[int] = set()
 
     def take(self, count: int) -> Block:
@@ -121,7 +123,7 @@ class Planned:
             raise CudaError(message("cuda", "a graph asks for other memory while it is recorded than before"))
         if offset is not None:
             return Block(self.shared.block.segment, self.shared.block.address + offset, size)
-        block = self.of.take(count)
+        block = self._kept.popleft()
         self._own.add(id(block))
         return block
 
@@ -136,6 +138,10 @@ class Planned:
         shared = self.shared
         del self.shared
         return shared
+
+    def __del__(self) -> None:
+        for block in getattr(self, "_kept", ()):  # what was not asked for, as something went wrong
+            self.of.give_back(block)
 
 
 @contextmanager
