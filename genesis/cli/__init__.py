@@ -108,9 +108,12 @@ def _run(options: argparse.Namespace) -> int:
         print(f"genesis run: -n {options.ranks}, expected at least 1", file=sys.stderr)
         return 2
     from genesis.cli.launch import Job, error_of
+    from genesis.cli.lines import forget_unwritten
 
     numbers = (options.hosts, options.logs, options.max_restarts)
-    return error_of(Job(options.script, arguments, options.ranks, torch, *numbers))
+    status = error_of(Job(options.script, arguments, options.ranks, torch, *numbers))
+    forget_unwritten()
+    return status
 
 
 def _check(options: argparse.Namespace) -> int:

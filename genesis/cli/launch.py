@@ -22,7 +22,7 @@ from genesis.base.errors import DistributedError
 from genesis.cli import mpiexec
 from genesis.cli.endings import Endings, is_at_its_end, pids
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
-from genesis.cli.lines import Lines
+from genesis.cli.lines import Lines, show
 from genesis.cli.mpiexec import Kind
 from genesis.cli.notes import Note, left, note_in
 from genesis.cli.rank import FOLDER
@@ -56,7 +56,7 @@ def launch(job: Job) -> int:
     sweep()
     for attempt in range(job.max_restarts + 1):
         if attempt:
-            print(f"genesis run: starts again, {attempt} of {job.max_restarts}", file=sys.stderr, flush=True)
+            show(f"genesis run: starts again, {attempt} of {job.max_restarts}\n", sys.stderr)
         status = _once(job)
         if status in (0, 130):
             break
@@ -102,11 +102,11 @@ def _run(command: Sequence[str], said: Lines, folder: str, endings: Endings, env
             status = process.wait()
         except KeyboardInterrupt:
             _end(process, folder)
-            print("genesis run: interrupted", file=sys.stderr)
+            show("genesis run: interrupted\n", sys.stderr)
             return 130
     if status:
         endings.stop()
-        print(_screen(folder, said.others, status, said.notes, endings.first or watch.first), file=sys.stderr)
+        show(_screen(folder, said.others, status, said.notes, endings.first or watch.first) + "\n", sys.stderr)
     return status if status >= 0 else 128 - status
 
 

@@ -72,7 +72,7 @@ def _mapped() -> str:
     out = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            out.append((process / "maps").read_text())
+            out.append((process / "maps").read_text(errors="replace"))
     return "\n".join(out)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import locale
+import os
 import subprocess
 import sys
 import threading
@@ -117,7 +118,7 @@ class Lines:
         if rank is None or text.startswith("Abort("):
             self.others.append(f"{text}\n")
         elif text or not notes:
-            _show(f"[r{rank}] {text}\n", to)
+            show(f"[r{rank}] {text}\n", to)
             self._log(f"rank{rank}.log", f"{text}\n")
 
     def _log(self, name: str, text: str) -> None:
@@ -128,12 +129,21 @@ class Lines:
             file.write(text.encode())
         except OSError as error:
             self._logs = None
-            _show(f"genesis run: no more is written to the logs: {error}\n", sys.stderr)
+            show(f"genesis run: no more is written to the logs: {error}\n", sys.stderr)
 
 
-def _show(text: str, to: Any) -> None:
+def show(text: str, to: Any) -> None:
     """Print, if that can be done: ranks go on though nobody reads any more what they say."""
     encoding = getattr(to, "encoding", None) or "utf-8"
     with contextlib.suppress(OSError):
         to.write(text.encode(encoding, "replace").decode(encoding))
         to.flush()
+
+
+def forget_unwritten() -> None:
+    """Drop what could not be shown: the interpreter would try again at its end, and end with another status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

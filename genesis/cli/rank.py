@@ -105,10 +105,12 @@ def _note_failures(note: Callable[[Note], None], rank: int) -> None:
     shown = sys.excepthook
 
     def noted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
-        shown(kind, error, trace)  # takes the package's own lines out of the traceback
-        text = "".join(traceback.format_exception(error))
-        last = "".join(traceback.format_exception_only(error)).rstrip()
-        note(Note(rank, time.time(), last, text))
+        try:
+            shown(kind, error, trace)  # takes the package's own lines out of the traceback
+        finally:
+            text = "".join(traceback.format_exception(error))
+            last = "".join(traceback.format_exception_only(error)).rstrip()
+            note(Note(rank, time.time(), last, text))
 
     sys.excepthook = noted
 

@@ -291,7 +291,7 @@ def _take_names_away(maps: str = "/proc/self/maps") -> None:
     nothing is left of ranks that are killed. Where there is no such list of files, MPICH does it at the end.
     """
     with contextlib.suppress(OSError):
-        for name in set(re.findall(r"/dev/shm/mpich_shm_\S+", Path(maps).read_text())):
+        for name in set(re.findall(r"/dev/shm/mpich_shm_\S+", Path(maps).read_text(errors="replace"))):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
 

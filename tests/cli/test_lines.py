@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from genesis.cli import launch, notes
+from genesis.cli import launch, notes, rank
 from genesis.cli.lines import Lines, Pieces
 from genesis.cli.mpiexec import MPICH, OPEN_MPI
 
@@ -33,9 +33,9 @@ def marked(kind, *pieces):
     """What the launcher of MPI makes of pieces of ranks: it marks each, and each line in them."""
     begin = {MPICH: "\x1e%d\x1f", OPEN_MPI: "[1,%d]<stderr>: "}[kind]
     out = b""
-    for rank, piece in pieces:
+    for number, piece in pieces:
         for line in (piece if isinstance(piece, bytes) else piece.encode()).splitlines(keepends=True):
-            out += (b"" if rank is None else (begin % rank).encode()) + line
+            out += (b"" if number is None else (begin % number).encode()) + line
     return out
 
 
@@ -126,6 +126,18 @@ notes.print_note(notes.Note{tuple(NOTE)!r})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, f"{WRITTEN}\n")
+
+
+def test_a_note_is_left_though_the_error_cannot_be_shown(monkeypatch):
+    def shown(*_):
+        raise BrokenPipeError
+
+    left = []
+    monkeypatch.setattr(sys, "excepthook", shown)
+    rank._note_failures(left.append, 3)
+    with pytest.raises(BrokenPipeError):
+        sys.excepthook(ValueError, ValueError("here"), None)
+    assert left[0][::2] == (3, "ValueError: here")
 
 
 def test_the_last_screen_goes_by_what_can_be_read(tmp_path):

@@ -18,7 +18,7 @@ from ranks import ALLOWED, JOBS, SHARED, needs_mpi, unused_memory
 
 from genesis import cli
 from genesis.cli import launch, leftovers, mpiexec
-from genesis.distributed import installed
+from genesis.distributed import installed, mpi
 
 RUN = [sys.executable, "-m", "genesis", "run"]
 _GONE = 10.0  # seconds; it is 2 where the machine has nothing else to do
@@ -322,6 +322,28 @@ def test_a_folder_that_is_written_to_is_taken_away(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "rmdir", late)
     leftovers.remove(folder)
     assert not folder.exists() and list(files) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc here")
+def test_processes_have_files_of_any_name(tmp_path):
+    name = os.fsencode(tmp_path) + b"/\xff"
+    with open(name, "wb+") as file:
+        file.truncate(100)
+        with mmap.mmap(file.fileno(), 100):
+            assert f"{tmp_path}/\ufffd" in leftovers._mapped()
+    maps = tmp_path / "maps"
+    maps.write_bytes(b"7f00 rw-p /tmp/\xff\n7f10 rw-p /dev/shm/mpich_shm_none_of_these\n")
+    mpi._take_names_away(str(maps))
+
+
+@needs_mpi
+@pytest.mark.parametrize("case, status", [("well", 0), pytest.param("exception", 1, marks=pytest.mark.slow)])
+def test_the_status_is_that_of_the_job_though_nobody_reads_what_is_said(case, status):
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run([*RUN, "-n", "2", SCRIPT, case], stdout=writes, stderr=writes, timeout=400)
+    os.close(writes)
+    assert done.returncode == status
 
 
 def test_what_is_said_of_a_failure_without_a_note():
