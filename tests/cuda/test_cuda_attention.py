@@ -119,3 +119,16 @@ def test_tiles_fit_all_heads():
     for wide in (1, 16, 17, 64, 100, 128, 256):
         kernel = heads_of(KEYS, genesis.float16.np, wide, wide, True)
         assert kernel.m % 16 == kernel.n % 16 == 0
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_heads_lie_as_those_of_the_operands_do(packed):
+    """What goes into the projections behind and before attention is not copied."""
+    with emulated():
+        x = genesis.randn(2, 5, 72, device="cuda", requires_grad=True)
+        rows = [y.view(2, 5, 3, 8) for y in x.chunk(3, -1)]
+        q, k, v = rows if packed else [y.detach().clone().requires_grad_() for y in rows]
+        out = F.scaled_dot_product_attention(*[y.transpose(1, 2) for y in (q, k, v)], is_causal=True)
+        assert out.transpose(1, 2).is_contiguous()
+        gradients = genesis.autograd.grad(out.square().sum(), [q, k, v])
+        assert all(g.is_contiguous() for g in gradients)

@@ -56,6 +56,7 @@ class Fused:
     ) -> None:
         self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
         self.pull: Kernel | None = None
+        self.laid: Callable[[Any], Sequence[Any]] | None = None
         self.reads: tuple[int, ...] = ()
         parameters = op.names
         self.tensors = tuple([i for i, annotation in enumerate(op.annotations) if "Tensor" in annotation])
@@ -75,16 +76,24 @@ class Fused:
         elif self.written and arrays is np.ndarray:  # programs have one call of the name: that of the CPU
             self.forward_op = self._as_pure_op()
 
-    def backward(self, pull: Kernel | None = None, *, reads: Sequence[str] | None = None) -> Any:
+    def backward(
+        self,
+        pull: Kernel | None = None,
+        *,
+        reads: Sequence[str] | None = None,
+        laid: Callable[[Any], Sequence[Any]] | None = None,
+    ) -> Any:
         """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is
         False), arrays of their own.
 
         Args:
             reads: the parameters whose values it needs; a later write to one of these is an error. All, unless given.
+            laid: the strides of the gradients by the specs of what was kept, None for row-major order without gaps, as all
+                are unless it is given; then what `infer` gives has its own strides, too
         """
         if pull is None:
-            return lambda pull: self.backward(pull, reads=reads)
-        names = self.op.names
+            return lambda pull: self.backward(pull, reads=reads, laid=laid)
+        names, self.laid = self.op.names, laid
         self.pull, self.reads = pull, self.tensors if reads is None else tuple(names.index(name) for name in reads)
         return pull
 
@@ -204,14 +213,20 @@ class Fused:
         def results(*specs: Any) -> list[Spec]:
             out, kept = infer(*specs)
             device = specs[self.tensors[0]].device
-            return [Spec(s.shape, s.dtype, device) for s in (out, *kept) if isinstance(s, Spec)]
+            specs = tuple([s for s in (out, *kept) if isinstance(s, Spec)])
+            return [Spec(s.shape, s.dtype, device, None if self.laid is None else s.strides) for s in specs]
 
         def backward(g: Any, kept: Any, wanted: tuple[Any, ...]) -> tuple[Any, ...]:
             gradients = self.gradients(g, kept, tuple([each is not None for each in wanted]))
             return tuple([array for array in gradients if array is not None])
 
         def gradients(g: Any, kept: Any, wanted: tuple[Any, ...]) -> list[Spec]:
-            return [Spec(each[0], each[1], g.device) for each in wanted if each is not None]
+            laid = [None] * len(wanted) if self.laid is None else self.laid(kept)
+            return [
+                Spec(each[0], each[1], g.device, strides)
+                for each, strides in zip(wanted, laid, strict=True)
+                if each is not None
+            ]
 
         ops = (
             Op(name, FUSION, self.op.signature, self.op.meaning, infer=results),

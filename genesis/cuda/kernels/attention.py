@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.core.call.fused import RESULT
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
-from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels import attention_code as code
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
@@ -72,7 +72,7 @@ FORWARD = Part("forward", code.FORWARD, ("q", "k", "v", "out", "total"), 3)
 DELTA = Part("delta", code.DELTA, ("out", "g", "delta"), 2)
 KEYS = Part("keys", code.KEYS, ("q", "k", "v", "g", "total", "delta", "gk", "gv"), 6)
 QUERIES = Part("queries", code.QUERIES, ("q", "k", "v", "g", "total", "delta", "gq"), 6)
-STRIDED = {"q", "k", "v", "g"}
+ROWS = {"total", "delta"}  # without gaps; where batches, heads and rows of all others begin, the strides say
 
 
 def power(n: int) -> int:
@@ -111,7 +111,7 @@ class Heads(Launched):
         )  # fmt: skip
         self.dtypes = tuple([F32 if name in ("total", "delta") else dtype for name in part.operands])
         pointers = tuple([pointer_to(d) for d in self.dtypes])
-        count = 3 * sum([name in STRIDED for name in part.operands])
+        count = 3 * sum([name not in ROWS for name in part.operands])
         if part is DELTA:
             self.signature, self.letters = (*pointers, *["i32"] * 3, *["i64"] * count), "QQQ" + "iii" + "q" * count
         else:
@@ -142,11 +142,11 @@ class Heads(Launched):
     def _laid(self, grid: Grid, values: tuple[Any, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Shape and strides of each operand."""
         shape = self._shape(grid, values)
-        strides = list(values[-3 * sum([name in STRIDED for name in self.part.operands]) :])
+        strides = list(values[-3 * sum([name not in ROWS for name in self.part.operands]) :])
         laid = []
         for name in self.part.operands:
             sizes = shape.sizes(name)
-            if name in STRIDED:
+            if name not in ROWS:
                 steps, strides = (*strides[:3], 1), strides[3:]
             else:
                 steps = (sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1)
@@ -258,15 +258,34 @@ def _start(part: Part, shape: Shape, causal: bool, scale: float, arrays: dict[st
     first = arrays[part.operands[1]]
     kernel = heads_of(part, first.dtype, power(shape.features), power(shape.values), causal)
     stream = used(*[arrays[name] for name in part.operands])
-    strides = [s for name in part.operands if name in STRIDED for s in arrays[name].strides[:3]]
+    strides = [s for name in part.operands if name not in ROWS for s in arrays[name].strides[:3]]
     values = kernel.values([arrays[name].address for name in part.operands], scale, shape, strides)
     kernel.start(first.on, stream.handle, kernel.grid(shape), values)
+
+
+def _laid_as(other: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of a result without gaps, whose batches, heads and rows are in the order of another's: heads of a
+    projection lie beside each other, and so do those of the next one. None is row-major order.
+    """
+    if len(shape) > 4:
+        return None
+    order = sorted(range(len(shape) - 1), key=lambda d: (shape[d] != 1, -abs(strides_of(other)[d])))
+    strides, step = [1] * len(shape), shape[-1]
+    for d in reversed(order):
+        strides[d] = step
+        step *= shape[d]
+    return None if tuple(strides) == contiguous_strides(shape) else tuple(strides)
+
+
+def _made_as(other: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    return empty(other.on, shape, other.dtype, _laid_as(other, shape))
 
 
 def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     lead = query.shape[:-1]
     total = Spec((math.prod(lead[:-2]), lead[-2] if len(lead) > 1 else 1, lead[-1], 1), F32)
-    out = Spec((*lead, value.shape[-1]), query.dtype)
+    shape = (*lead, value.shape[-1])
+    out = Spec(shape, query.dtype, strides=_laid_as(query, shape))
     return out, ("query", "key", "value", RESULT, total, "is_causal", "scale")
 
 
@@ -276,10 +295,11 @@ def attention(query: CudaArray, key: CudaArray, value: CudaArray, attn_mask: Non
     """The kernel of `genesis.nn.functional.scaled_dot_product_attention`."""
     factor = _factor(query, scale)
     q, k, v = four(query), four(key), four(value)
-    out = MEMORY.empty((*query.shape[:-1], value.shape[-1]), query.dtype, query.device)
+    out = _made_as(query, (*query.shape[:-1], value.shape[-1]))
     total = MEMORY.empty((*q.shape[:3], 1), F32, query.device)
     if not cudnn.attended(q, k, v, four(out), total, factor, is_causal):
-        _start(FORWARD, _shape_of(q, k, v), is_causal, factor, {"q": q, "k": k, "v": v, "out": out, "total": total})
+        arrays = {"q": q, "k": k, "v": v, "out": four(out), "total": total}
+        _start(FORWARD, _shape_of(q, k, v), is_causal, factor, arrays)
     return out, (query, key, value, out, total, is_causal, scale)
 
 
@@ -287,13 +307,24 @@ def _factor(query: CudaArray, scale: float | None) -> float:
     return 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
 
 
-@attention.backward(reads=("query", "key", "value"))
+def _gradients_laid(kept: Any) -> list[Any]:
+    return [*[_laid_as(x, x.shape) for x in kept[:3]], None]
+
+
+@attention.backward(reads=("query", "key", "value"), laid=_gradients_laid)
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
+    gradients = [_made_as(x, x.shape) for x in kept[:3]]
+    attention_back(g, kept, gradients, needs)
+    return (*gradients, None)
+
+
+def attention_back(g: CudaArray, kept: Any, gradients: Sequence[CudaArray], needs: Sequence[bool]) -> None:
+    """Compute the gradients of queries, keys and values."""
     query, key, value, out, total, causal, scale = kept
-    factor, q, k, v, g = _factor(query, scale), four(query), four(key), four(value), four(g)
-    gradients = [MEMORY.empty(x.shape, x.dtype, x.device) for x in (query, key, value)]
-    if cudnn.attended_back((q, k, v, four(out), g, total), [four(x) for x in gradients], factor, causal):
-        return (*gradients, None)
+    factor, q, k, v, out, g = _factor(query, scale), *map(four, (query, key, value, out, g))
+    gradients = [four(x) for x in gradients]
+    if cudnn.attended_back((q, k, v, out, g, total), gradients, factor, causal):
+        return
     shape, delta = _shape_of(q, k, v), MEMORY.empty(total.shape, F32, query.device)
     arrays = {"q": q, "k": k, "v": v, "g": g, "out": out, "total": total, "delta": delta}
     arrays |= dict(zip(("gq", "gk", "gv"), gradients, strict=True))
@@ -302,4 +333,3 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
         _start(KEYS, shape, causal, factor, arrays)
     if needs[0]:
         _start(QUERIES, shape, causal, factor, arrays)
-    return (*gradients, None)

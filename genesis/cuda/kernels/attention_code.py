@@ -20,11 +20,17 @@ def matrix(x, rows, columns, many, wide, step):
     return tl.load(x + rows[:, None].to(tl.int64) * step + columns[None, :], mask=inside, other=0.0)
 
 
+@triton.jit
+def keep(x, result, rows, columns, many, wide, step):
+    inside = (rows[:, None] < many) & (columns[None, :] < wide)
+    tl.store(x + rows[:, None].to(tl.int64) * step + columns[None, :], result.to(x.dtype.element_ty), mask=inside)
+
+
 """
 
 FORWARD = """
 @triton.jit
-def kernel(q, k, v, out, total, scale, heads, group, M, N, D, E, qz, qh, qm, kz, kh, kn, vz, vh, vn):
+def kernel(q, k, v, out, total, scale, heads, group, M, N, D, E, qz, qh, qm, kz, kh, kn, vz, vh, vn, oz, oh, om):
     first = tl.program_id(0) * {m}
     z = (tl.program_id(1) // heads).to(tl.int64)
     h = (tl.program_id(1) % heads).to(tl.int64)
@@ -51,27 +57,28 @@ def kernel(q, k, v, out, total, scale, heads, group, M, N, D, E, qz, qh, qm, kz,
         result = tl.dot(weight.to(value.dtype), value, result * less[:, None], input_precision="ieee")
         best = larger
     result = result / sums[:, None]
+    keep(out + z * oz + h * oh, result, rows, e, M, E, om)
     row = tl.program_id(1).to(tl.int64) * M + rows
-    tl.store(out + row[:, None] * E + e[None, :], result.to(out.dtype.element_ty), mask=(rows[:, None] < M) & (e[None, :] < E))
     tl.store(total + row, (best + tl.log2(sums)) * LN2, mask=rows < M)
 """
 
 DELTA = """
 @triton.jit
-def kernel(out, g, delta, M, E, heads, gz, gh, gm):
+def kernel(out, g, delta, M, E, heads, oz, oh, om, gz, gh, gm):
     rows = tl.program_id(0) * {m} + tl.arange(0, {m})
     z = (tl.program_id(1) // heads).to(tl.int64)
     h = (tl.program_id(1) % heads).to(tl.int64)
     e = tl.arange(0, {e})
     row = tl.program_id(1).to(tl.int64) * M
-    x = matrix(out + row * E, rows, e, M, E, E).to(tl.float32)
+    x = matrix(out + z * oz + h * oh, rows, e, M, E, om).to(tl.float32)
     y = matrix(g + z * gz + h * gh, rows, e, M, E, gm).to(tl.float32)
     tl.store(delta + row + rows, tl.sum(x * y, 1), mask=rows < M)
 """
 
 KEYS = """
 @triton.jit
-def kernel(q, k, v, g, total, delta, gk, gv, scale, heads, group, M, N, D, E, qz, qh, qm, kz, kh, kn, vz, vh, vn, gz, gh, gm):
+def kernel(q, k, v, g, total, delta, gk, gv, scale, heads, group, M, N, D, E, qz, qh, qm, kz, kh, kn, vz, vh, vn, gz, gh, gm,
+           gkz, gkh, gkn, gvz, gvh, gvn):
     first = tl.program_id(0) * {n}
     shared = heads // group
     z = (tl.program_id(1) // shared).to(tl.int64)
@@ -98,16 +105,14 @@ def kernel(q, k, v, g, total, delta, gk, gv, scale, heads, group, M, N, D, E, qz
             of_values = tl.dot(weight.to(grad.dtype), grad, of_values, input_precision="ieee")
             change = weight * (tl.dot(value, tl.trans(grad), input_precision="ieee") - along[None, :])
             of_keys = tl.dot(change.to(query.dtype), query, of_keys, input_precision="ieee")
-    at = tl.program_id(1).to(tl.int64) * N + columns
-    kept = (columns[:, None] < N) & (d[None, :] < D)
-    tl.store(gk + at[:, None] * D + d[None, :], (of_keys * scale.to(tl.float32)).to(gk.dtype.element_ty), mask=kept)
-    kept = (columns[:, None] < N) & (e[None, :] < E)
-    tl.store(gv + at[:, None] * E + e[None, :], of_values.to(gv.dtype.element_ty), mask=kept)
+    keep(gk + z * gkz + h * gkh, of_keys * scale.to(tl.float32), columns, d, N, D, gkn)
+    keep(gv + z * gvz + h * gvh, of_values, columns, e, N, E, gvn)
 """
 
 QUERIES = """
 @triton.jit
-def kernel(q, k, v, g, total, delta, gq, scale, heads, group, M, N, D, E, qz, qh, qm, kz, kh, kn, vz, vh, vn, gz, gh, gm):
+def kernel(q, k, v, g, total, delta, gq, scale, heads, group, M, N, D, E, qz, qh, qm, kz, kh, kn, vz, vh, vn, gz, gh, gm,
+           gqz, gqh, gqm):
     first = tl.program_id(0) * {m}
     z = (tl.program_id(1) // heads).to(tl.int64)
     h = (tl.program_id(1) % heads).to(tl.int64)
@@ -131,7 +136,5 @@ def kernel(q, k, v, g, total, delta, gq, scale, heads, group, M, N, D, E, qz, qh
         weight = tl.where({seen}, tl.exp2(score - sums[:, None]), 0.0)
         change = weight * (tl.dot(grad, tl.trans(value), input_precision="ieee") - along[:, None])
         result = tl.dot(change.to(key.dtype), key, result, input_precision="ieee")
-    kept = (rows[:, None] < M) & (d[None, :] < D)
-    at = row + rows
-    tl.store(gq + at[:, None] * D + d[None, :], (result * scale.to(tl.float32)).to(gq.dtype.element_ty), mask=kept)
+    keep(gq + z * gqz + h * gqh, result * scale.to(tl.float32), rows, d, M, D, gqm)
 """
