@@ -70,6 +70,36 @@ def test_gradients_and_a_second_call(products):
     assert len(products.products) == 6 and len(products.algorithms) == 3  # plans are kept
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_again_and_again(dtype, products, monkeypatch):
+    """What is remembered of a product is how its operands lie: addresses are those of the call, also where they begin anywhere,
+    and so is who computes it.
+    """
+    real = cublaslt.Repeated.run
+    repeated = []
+
+    def run(*args):
+        repeated.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(cublaslt.Repeated, "run", run)
+    for function, shapes in [(F.linear, [(5, 8), (4, 8), (4,)]), (lambda x, y: x @ y, [(5, 8), (8, 4)])]:
+        repeated.clear()
+        for begin in (0, 0, 1, 0, 3, 8):
+            given = [genesis.randn(*shape).to(getattr(genesis, dtype)) for shape in shapes]
+            before = genesis.zeros(begin, dtype=given[0].dtype)
+            there = [genesis.cat([before, t.flatten()]).to("cuda")[begin:].view(t.shape) for t in given]
+            wanted = function(*[t.double() for t in given])
+            difference = (function(*there).cpu().double() - wanted).abs().max().item()
+            assert difference < (1e-5 if dtype == "float32" else 0.1)
+        assert len(repeated) == (5 if dtype == "float32" else 3)  # of 16 bits those that begin at multiples of 16 bytes
+        count = len(products.products)
+        with loading.standing_in():
+            loading._stand_ins.clear()
+            assert (function(*there).cpu().double() - wanted).abs().max().item() < 0.1  # by tiles
+        assert len(products.products) == count
+
+
 def test_what_it_has_no_kernel_for_is_done_by_tiles():
     with emulated() as driver:
         lt = CublasLt(driver, unsupported=("float32",))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from genesis.arrays.spec import contiguous_strides
@@ -50,19 +51,39 @@ def padded(shape: Sequence[int], dtype: Any, device: Any) -> CudaArray:
     return whole.seen(0, tuple(shape), strides)
 
 
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A product of operands where they lie."""
+
+    shape: tuple[int, ...]
+    repeated: cublaslt.Repeated
+
+    def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray | None:
+        """None where it may be another one."""
+        if x.dtype in HALVES and ((x.address | y.address) % BYTES or apart.get()):
+            return None
+        return self.repeated.run(x, y, bias, self.shape)
+
+
 def multiplied(
     x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...], batch: int, steps: tuple[int, int]
-) -> CudaArray | None:
-    """``x @ y + bias`` by cuBLASLt, see `genesis.cuda.libraries.cublaslt.multiplied`; None if that does not do it."""
+) -> tuple[CudaArray | None, Direct | None]:
+    """``x @ y + bias`` by cuBLASLt, see `genesis.cuda.libraries.cublaslt.multiplied`, or None if that does not do it; and how
+    the same is done again, if nothing but addresses decides about that.
+    """
     direct = apart.get() and x.dtype in HALVES and len(shape) > 1
     if x.dtype not in HALVES or not (direct or pays(x, y, shape, steps)):
         out = MEMORY.empty(shape, x.dtype, x.device)
-        return out if cublaslt.multiplied(x, y, bias, out, batch, steps) else None
+        repeated = cublaslt.multiplied(x, y, bias, out, batch, steps)
+        if repeated is None:
+            return None, None
+        alike = x.dtype not in HALVES or (x.address | y.address) % BYTES == 0
+        return out, Direct(shape, repeated) if alike else None
     out = padded(shape, x.dtype, x.device)
     (x, az), (y, bz) = (_aligned(a, step) for a, step in zip((x, y), steps, strict=True))
-    if not cublaslt.multiplied(x, y, bias, out, batch, (az, bz)):
-        return None
-    return out if direct or out.is_contiguous else MEMORY.copy(out)
+    if cublaslt.multiplied(x, y, bias, out, batch, (az, bz)) is None:
+        return None, None
+    return out if direct or out.is_contiguous else MEMORY.copy(out), None
 
 
 def pays(x: CudaArray, y: CudaArray, shape: tuple[int, ...], steps: tuple[int, int]) -> bool:

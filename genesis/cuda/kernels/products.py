@@ -144,20 +144,20 @@ def product(dtype: Any, tile: Tile, unit: tuple[bool, bool, bool, bool], biased:
 def product_of(op: Op, otherwise: Any) -> Any:
     """The kernel of `matmul`, `matmul_tn` or `linear`; what it does not take computes ``otherwise``."""
 
-    known: dict[Any, Tiled] = {}
+    known: dict[Any, Tiled | padded.Direct] = {}
 
     def kernel(input: CudaArray, other: CudaArray, bias: CudaArray | None = None) -> Any:
         own = None if bias is None else (bias.shape, bias.strides, bias.dtype)
         key = input.shape, input.strides, input.dtype, other.shape, other.strides, other.dtype, own
         plan = known.get(key)
-        if plan is not None and library(cublaslt.NAME) is None:
-            return plan.run(input, other, bias)
+        if plan is not None and (done := plan.run(input, other, bias)) is not None:
+            return done
 
-        def note(tiled: Tiled, x: CudaArray, y: CudaArray, added: CudaArray | None) -> None:
-            if x.storage is input.storage and y.storage is other.storage and added is bias and tiled.shape == out.shape:
+        def note(made: Any, x: CudaArray, y: CudaArray, added: CudaArray | None) -> None:
+            if x.storage is input.storage and y.storage is other.storage and added is bias and made.shape == out.shape:
                 if len(known) >= KNOWN:
                     known.clear()
-                known[key] = tiled
+                known[key] = made
 
         arrays = [x for x in (input, other, bias) if x is not None]
         out = op.kind.infer(op, (input, other, bias) if op.name == "linear" else (input, other))
@@ -185,7 +185,11 @@ class Tiled:
     grid: Grid
     numbers: tuple[int, ...]
 
-    def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray:
+    def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray | None:
+        """None where a library may do it now."""
+        return self.made(x, y, bias) if library(cublaslt.NAME) is None else None
+
+    def made(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray:
         on = x.storage.on
         out = empty(on, self.shape, x.dtype)
         stream = used(x, y, out) if bias is None else used(x, y, out, bias)
@@ -235,7 +239,7 @@ def multiplied(
     """``x @ y + bias``, of matrices, or of as many of them as the leading dimensions of the shape say.
 
     Args:
-        note: called with the launch, where it is one by tiles, and with its operands
+        note: called with what does it, and with its operands
     """
     if x.ndim > 2 and y.ndim == 2:  # one product of all rows
         x = _rows(x)
@@ -246,8 +250,10 @@ def multiplied(
     bias = bias if bias is None or bias.is_contiguous else MEMORY.copy(bias)
     count = math.prod(batch)
     if library(cublaslt.NAME) is not None:
-        out = padded.multiplied(x, y, bias, tuple(shape), count, (az, bz))
+        out, again = padded.multiplied(x, y, bias, tuple(shape), count, (az, bz))
         if out is not None:
+            if note is not None and again is not None:
+                note(again, x, y, bias)
             return out
     strides = (*x.strides[-2:], *y.strides[-2:])
     unit: Any = tuple([s == 1 for s in strides])
@@ -261,12 +267,12 @@ def multiplied(
     if m * n * k * count >= tuning.LARGE and wide_of(x.dtype) == F32:
         tiles = TILES[x.dtype.itemsize]
         key = "product", x.dtype.name, m, n, k, count, unit, bias is not None, tiles
-        number = tuning.choice(x.on, key, [lambda t=t: by(t).run(x, y, bias) for t in tiles])  # type: ignore[misc]
+        number = tuning.choice(x.on, key, [lambda t=t: by(t).made(x, y, bias) for t in tiles])  # type: ignore[misc]
         tile = tile if number is None else tiles[number]
     tiled = by(tile)
     if note is not None:
         note(tiled, x, y, bias)
-    return tiled.run(x, y, bias)
+    return tiled.made(x, y, bias)
 
 
 def _batched(x: CudaArray, batch: tuple[int, ...]) -> tuple[CudaArray, int]:

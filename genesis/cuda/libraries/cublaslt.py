@@ -10,8 +10,7 @@ Descriptions of operands, and the algorithm that the library thinks best, are ke
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,14 +41,36 @@ class Matrix:
 
 @dataclass(slots=True)
 class Plan:
-    """A kind of product: handles of the library, the algorithm (an address, in memory that is kept), and its workspace."""
+    """A kind of product: handles of the library, and the algorithm, which may want a workspace."""
 
     description: int
     layouts: tuple[int, int, int]
     chosen: Any
-    workspace: int
     scales: Any  # 1 and 0, in the dtype that is summed in
     others: tuple[Any, ...] = ()  # algorithms that are to be tried
+    bias: int = 0  # the address that the description has
+    workspace: int = field(init=False)  # bytes
+    addresses: tuple[int, int, int] = field(init=False)  # of 1, of 0, and of the algorithm
+
+    def __post_init__(self) -> None:
+        self.workspace = int(self.chosen["workspace_size"][0])
+        one = self.scales.ctypes.data
+        self.addresses = one, one + self.scales.itemsize, self.chosen.ctypes.data
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Products of operands that lie in one way: their addresses are all that differs between calls."""
+
+    by: Products
+    like: tuple[Any, ...]
+
+    def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None, shape: tuple[int, ...]) -> CudaArray | None:
+        """A result without gaps; None where another library, or another device, would do it."""
+        if x.storage.on is not self.by.on or library(NAME) is not self.by.lt:
+            return None
+        out = empty(self.by.on, shape, x.dtype)
+        return out if self.by.start(self.like, x, y, bias, out) else None
 
 
 def matrix(rows: int, columns: int, steps: tuple[int, int]) -> Matrix | None:
@@ -65,23 +86,28 @@ def matrix(rows: int, columns: int, steps: tuple[int, int]) -> Matrix | None:
 
 def multiplied(
     x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, batch: int, steps: tuple[int, int]
-) -> bool:
-    """``out = x @ y + bias``, of the last two dimensions; whether cuBLASLt does that. The rows of ``out`` may have gaps between
-    them, each as large as the others.
+) -> Repeated | None:
+    """``out = x @ y + bias``, of the last two dimensions, and how that is done again; None where cuBLASLt does not do it. The
+    rows of ``out`` may have gaps between them, each as large as the others.
 
     Args:
         batch: how many products
         steps: strides from one matrix of ``x`` and ``y`` to the next
     """
     if library(NAME) is None:
-        return False
+        return None
     on = out.storage.on
     try:
         products = on.keep(NAME, Products)
     except Exception as error:  # the package is there, and the library, or what it needs, is not
         give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
-        return False
-    return bool(products.multiplied(x, y, bias, out, batch, steps))
+        return None
+    if out.dtype.name not in KINDS:
+        return None
+    m, k, n = out.shape[-2] if batch > 1 else out.size // out.shape[-1], x.shape[-1], out.shape[-1]
+    row = out.strides[-2] if out.ndim > 1 else n
+    like = m, k, n, x.strides[-2:], y.strides[-2:], row, out.dtype, batch, steps
+    return Repeated(products, like) if products.start(like, x, y, bias, out) else None
 
 
 class Products:
@@ -91,55 +117,42 @@ class Products:
         on.enter()
         self.on, self.lt = on, library(NAME)
         self.handle = self.lt.create()
-        self.plans: dict[Any, Plan | None] = {}
+        self.plans: dict[Any, dict[tuple[int, ...], Plan | None]] = {}  # by how operands lie, and are aligned
         self._lock = threading.Lock()  # where a bias lies is written into a description
 
-    def multiplied(
-        self, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, batch: int, steps: tuple[int, int]
-    ) -> bool:
-        m, k, n = out.shape[-2] if batch > 1 else out.size // out.shape[-1], x.shape[-1], out.shape[-1]
-        if out.dtype.name not in KINDS:
-            return False
+    def start(self, like: tuple[Any, ...], x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> bool:
+        """Start a product of operands that lie like this; whether the library does that."""
         arrays = (x, y, out) if bias is None else (x, y, out, bias)
         aligned = tuple([min(16, a.address & -a.address) for a in arrays])
-        row = out.strides[-2] if out.ndim > 1 else n
-        key = m, k, n, x.strides[-2:], y.strides[-2:], row, out.dtype, batch, steps, aligned
-        if key not in self.plans:
-            self.plans[key] = self._planned(*key, bias)
-            plan = self.plans[key]
+        plans = self.plans.get(like) or self.plans.setdefault(like, {})
+        if aligned not in plans:
+            plans[aligned] = plan = self._planned(*like, aligned, bias)
             if plan is not None and len(plan.others) > 1:
-                self._tune(plan, x, y, bias, out)
-        plan = self.plans[key]
+                plans[aligned] = self._tuned(plan, x, y, bias, out)
+        plan = plans[aligned]
         if plan is not None:
             self._start(plan, x, y, bias, out)
         return plan is not None
 
-    def _tune(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
-        """Choose the algorithm that is the fastest here."""
-
-        def way(one: Any) -> Callable[[], None]:
-            return lambda: self._start(
-                replace(plan, chosen=one, workspace=int(one["workspace_size"][0])), x, y, bias, out
-            )
-
-        number = fastest(self.on, [way(one) for one in plan.others])
-        if number is not None:
-            plan.chosen = plan.others[number]
-            plan.workspace = int(plan.chosen["workspace_size"][0])
+    def _tuned(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> Plan:
+        """With the algorithm that is the fastest here."""
+        plans = [replace(plan, chosen=one) for one in plan.others]
+        number = fastest(self.on, [lambda each=each: self._start(each, x, y, bias, out) for each in plans])  # type: ignore[misc]
+        return plan if number is None else plans[number]
 
     def _start(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
-        lt, scale = self.lt, plan.scales.ctypes.data
         space = empty(self.on, (plan.workspace,), BYTE)
-        stream = used(x, y, out, space, *([] if bias is None else [bias]))
+        stream = used(x, y, out) if bias is None else used(x, y, out, bias)
         self.on.enter()
         first, second, result = plan.layouts
+        one, zero, algorithm = plan.addresses
         with self._lock:
-            if bias is not None:
-                self._set(plan.description, lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
-            lt.matmul(
-                self.handle, plan.description, scale, y.address, first, x.address, second, scale + plan.scales.itemsize,
-                out.address, result, out.address, result, plan.chosen.ctypes.data, space.address, plan.workspace,
-                stream.handle,
+            if bias is not None and bias.address != plan.bias:
+                self._set(plan.description, self.lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
+                plan.bias = bias.address
+            self.lt.matmul(
+                self.handle, plan.description, one, y.address, first, x.address, second, zero,
+                out.address, result, out.address, result, algorithm, space.address, plan.workspace, stream.handle,
             )  # fmt: skip
 
     # ---- a kind of product
@@ -164,7 +177,7 @@ class Products:
         scales = np.array([1, 0], np.float64 if exact else np.float32)
         if not best:
             return None
-        return Plan(description, layouts, best[0], int(best[0]["workspace_size"][0]), scales, tuple(best))  # type: ignore[arg-type]
+        return Plan(description, layouts, best[0], scales, tuple(best))  # type: ignore[arg-type]
 
     def _layout(self, kind: int, lying: Matrix, batch: int, step: int) -> int:
         layout = self.lt.matrix_layout_create(kind, lying.rows, lying.columns, lying.step)

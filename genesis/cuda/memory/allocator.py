@@ -21,9 +21,8 @@ from genesis.cuda.runtime.errors import CudaOutOfMemory
 from genesis.cuda.runtime.streams import Event, Stream, current
 
 DEFAULT = 0  # the pool of what no graph holds
-MEDIUM = (
-    20 << 20
-)  # bytes of the segments that blocks of up to half of that are cut from; larger blocks are merged at once
+MEDIUM = 20 << 20  # bytes of the segments that blocks of up to half of that are cut from
+READY = 64 << 20  # bytes of the largest blocks that stay as they are
 REACH = 1.25  # a growing segment's addresses are so many times the memory of the device
 
 
@@ -101,7 +100,7 @@ class Allocator:
             if block.foreign:
                 self._park(block, [stream.record_event() for stream in block.foreign])
                 block.foreign.clear()
-            elif block.size > MEDIUM:
+            elif block.size > READY:
                 self._free(block)
             elif block.size in room.ready:
                 room.ready[block.size].append(block)
