@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from genesis.arrays.spec import Spec
 from genesis.core.call.halves import HALVES
 from genesis.core.call.op import Op
@@ -30,6 +28,7 @@ from genesis.cuda.kernels import (
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
+from genesis.cuda.kernels.signatures import KNOWN, signature
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 
@@ -48,9 +47,7 @@ WRITTEN = {
     **counts.KERNELS,
     **uniques.KERNELS,
 }
-EQUAL = {int, bool, str, type(None)}  # whose values mean the same where they are equal, as those of floats may not
 _chosen: dict[Op, Callable[..., Any]] = {}
-_KNOWN = 4096  # calls of an op, by how their operands are laid out, that are remembered
 
 
 def kernel_of(op: Op) -> Callable[..., Any] | None:
@@ -107,7 +104,7 @@ def launched(op: Op) -> Callable[..., Any]:
         )  # fmt: skip
         plan = known.get(key)
         if plan is None and key not in known:
-            if len(known) >= _KNOWN:
+            if len(known) >= KNOWN:
                 known.clear()
             plan = known[key] = lowered(op, args)
         if plan is not None:
@@ -135,16 +132,6 @@ def _forward(value: Any) -> Any:
     return type(value)([_forward(v) for v in value]) if isinstance(value, tuple | list) else value
 
 
-def signature(value: Any) -> Any:
-    """What of an argument decides about the kernel: of arrays how they are laid out."""
-    if isinstance(value, CudaArray):
-        return value.shape, value.strides, value.dtype
-    if isinstance(value, tuple | list):
-        return type(value), tuple([signature(v) for v in value])
-    kind = type(value)
-    return (kind, value) if kind in EQUAL or isinstance(value, np.dtype) else (kind, repr(value))
-
-
 # ---- writes
 
 _writes: dict[Any, Launches | None] = {}
@@ -170,7 +157,7 @@ def updated(op: Op, target: CudaArray, other: Any) -> bool:
     kind = (other.strides,) if other.__class__ is CudaArray else float
     key = op.name, target.shape, target.strides, target.dtype, kind
     if key not in _updates:
-        if len(_updates) >= _KNOWN:
+        if len(_updates) >= KNOWN:
             _updates.clear()
         _updates[key] = _update(op, target, other)
     plan = _updates[key]
