@@ -20,7 +20,7 @@ from genesis.core.call.generated import rename_parameters
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op
 from genesis.core.call.operands import KNOWN, unknown_operand
-from genesis.core.call.recording import refuse_inference
+from genesis.core.call.recording import kept, refuse_inference
 from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import HISTORY_WATCHES, history_used
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
@@ -258,11 +258,9 @@ def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool, bool]]:
     """For a binary op: whether the operands and the result are saved, by which of the operands need a gradient."""
-    users = {index: who for _, source, index, who in op.saves if source in ("tensor", "out")}
     table = {}
     for a in (False, True):
         for b in (False, True):
-            active = {i for i, needed in enumerate((a, b)) if needed}
-            x, y, out = [bool(users.get(index, frozenset()) & active) for index in (0, 1, -1)]
+            (x, y), out = kept(op, (a, b))
             table[a, b] = x, y, out
     return table

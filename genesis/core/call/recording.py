@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,23 +33,18 @@ _frame = sys._getframe
 
 
 def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
-    if op.plain and not _with_history(args):
-        return
-    tensors = [args[i] for i in op.tensors]
-    edges = tuple([a._node if isinstance(a, Tensor) else None for a in tensors])
-    y._node = None
-    if not any(e is not None for e in edges):
+    edges = _edges(args if op.plain else [args[i] for i in op.tensors])
+    if edges is None:
         return
     if op.node is None or not grad_mode.get() or not differentiable(y._array.dtype):
         unrecorded(op, edges, y)
         return
     node = recorded(node_for(op, y._array.dtype), edges, y._array)
     if op.saves and op.plain:  # the layout of the fast paths: the operands, then the result
-        active = {i for i, e in enumerate(edges) if e is not None}
-        users = {index: who for _, source, index, who in op.saves if source in ("tensor", "out")}
-        saved = tuple([a if users.get(i, frozenset()) & active else None for i, a in enumerate(args)])
+        keeps, keeps_out = kept(op, tuple([edge is not None for edge in edges]))
+        saved = tuple([a if keep else None for a, keep in zip(args, keeps, strict=True)])
         if op.node.saves_out:
-            saved = (*saved, y._alias(None) if users[-1] & active else None)
+            saved = (*saved, y._alias(None) if keeps_out else None)
         node._saved = saved
     elif op.saves:
         node._saved = saved_values(op, args, edges, y)
@@ -58,11 +54,23 @@ def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
         pack(node)
 
 
-def _with_history(args: tuple[Any, ...]) -> bool:
-    for a in args:  # noqa: SIM110, a generator takes longer
-        if isinstance(a, Tensor) and a._node is not None:
-            return True
-    return False
+def _edges(tensors: Sequence[Any]) -> tuple[Any, ...] | None:
+    """The histories of operands; None if there are none."""
+    some, edges = False, []
+    for a in tensors:
+        edge = a._node if isinstance(a, Tensor) else None
+        edges.append(edge)
+        some = some or edge is not None
+    return tuple(edges) if some else None
+
+
+@cache
+def kept(op: Op, needed: tuple[bool, ...]) -> tuple[tuple[bool, ...], bool]:
+    """Of an op of tensors only: which of them, and whether the result, is saved where these need a gradient."""
+    users = {index: who for _, source, index, who in op.saves if source in ("tensor", "out")}
+    active = {i for i, wanted in enumerate(needed) if wanted}
+    saved = [bool(users.get(i, frozenset()) & active) for i in (*range(len(needed)), -1)]
+    return tuple(saved[:-1]), saved[-1]
 
 
 def made_inside(y: Tensor) -> None:
