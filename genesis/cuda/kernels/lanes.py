@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from genesis.cuda.arrays import CudaArray, used
+from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import ALIGNED, Launched, interpreted
 from genesis.cuda.runtime.emulated_memory import Spaces
@@ -78,18 +79,23 @@ def start(code: Code, shape: tuple[int, ...], operands: Sequence[Placed], number
     """Do what a code says, for every element of a shape; ``about`` is whose index it is that may be reported."""
     if 0 in shape:
         return
-    shape, strides = joined(shape, [p.strides for p in operands], code.whole)
-    furthest = max([_furthest(shape, s) for s in strides])
-    wide = math.prod(shape) >= INT or furthest >= INT
-    units = tuple([tuple([s if s in (0, 1) else 2 for s in steps]) for steps in strides])
-    kernel = lanes(code, tuple([p.array.dtype for p in operands]), len(shape), units, wide)
+    kernel, grid, sizes = _laid_out(code, tuple(shape), tuple([(tuple(p.strides), p.array.dtype) for p in operands]))
     arrays = [p.array for p in operands]
     stream, on = used(*arrays), arrays[0].on
     report = (reports(on).address, reports(on).number(*about)) if code.reports else ()
     reached = [number for p in operands for pair in p.reached for number in pair]
-    steps = [number for each in strides for number in each]
-    values = (*[a.address for a in arrays], *report, math.prod(shape), *shape[1:], *steps, *reached, *numbers)
-    kernel.start(on, stream.handle, (-(-math.prod(shape) // LANES), 1, 1), values)
+    kernel.start(on, stream.handle, grid, (*[a.address for a in arrays], *report, *sizes, *reached, *numbers))
+
+
+@functools.lru_cache(KNOWN)
+def _laid_out(code: Code, shape: tuple[int, ...], lying: tuple[tuple[tuple[int, ...], Any], ...]) -> Any:
+    """The kernel for operands of these strides and dtypes, its grid, and the sizes and strides that it is told."""
+    shape, strides = joined(shape, [steps for steps, _ in lying], code.whole)
+    furthest = max([_furthest(shape, s) for s in strides])
+    count = math.prod(shape)
+    units = tuple([tuple([s if s in (0, 1) else 2 for s in steps]) for steps in strides])
+    kernel = lanes(code, tuple([d for _, d in lying]), len(shape), units, count >= INT or furthest >= INT)
+    return kernel, (-(-count // LANES), 1, 1), (count, *shape[1:], *[n for steps in strides for n in steps])
 
 
 def joined(
