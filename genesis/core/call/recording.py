@@ -56,12 +56,10 @@ def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
 
 def _edges(tensors: Sequence[Any]) -> tuple[Any, ...] | None:
     """The histories of operands; None if there are none."""
-    some, edges = False, []
     for a in tensors:
-        edge = a._node if isinstance(a, Tensor) else None
-        edges.append(edge)
-        some = some or edge is not None
-    return tuple(edges) if some else None
+        if isinstance(a, Tensor) and a._node is not None:
+            return tuple([a._node if isinstance(a, Tensor) else None for a in tensors])
+    return None
 
 
 @cache
