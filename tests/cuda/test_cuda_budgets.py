@@ -362,7 +362,16 @@ CALLS = {
     "an eager addition in place": 46,
     "a launch of a kernel": 14,
     "a step as a graph": 90,
+    "a step of Adam": 410,
 }
+
+
+def of_many_parameters():
+    """A step of Adam, as those before were: 64 parameters."""
+    parameters = [nn.Parameter(genesis.ones(8, device="cuda")) for _ in range(64)]
+    for p in parameters:
+        p.grad = genesis.ones(8, device="cuda")
+    return genesis.optim.AdamW(parameters).step
 
 
 def test_the_host_does_little(silent):
@@ -382,6 +391,7 @@ def test_the_host_does_little(silent):
         "an eager addition in place": lambda: x.add_(x),
         "a launch of a kernel": lambda: stage.kernel.launch(on, stream, operands, stage.count),
         "a step as a graph": lambda: run(x),
+        "a step of Adam": of_many_parameters(),
     }
     counts = {name: calls(each) for name, each in runs.items()}
     assert all([counts[name] <= CALLS[name] for name in CALLS]), counts

@@ -55,6 +55,49 @@ def test_parameters_on_two_streams_and_of_other_layouts():
         )
 
 
+def changing(place):
+    """Steps between which gradients lie elsewhere and otherwise, numbers change, and a parameter has none."""
+    genesis.manual_seed(0)
+    params = [nn.Parameter(genesis.randn(4, 4).to(place)) for _ in range(3)]
+    optimizer = genesis.optim.AdamW(params, lr=1e-2)
+    seen = []
+    for step in range(10):
+        turned = step in (3, 4, 7)
+        for p in params:
+            p.grad = (p.detach().t() * 0.5).contiguous().t() if turned else p.detach().clone() * 0.5
+        if step == 5:
+            params[1].grad = None
+        if step == 6:
+            params[0].data = params[0].data.t().contiguous().t()
+        if step == 8:
+            optimizer.param_groups[0]["lr"] = 0.1
+        versions = [p._version for p in params]
+        optimizer.step()
+        assert all((p._version > v) == (p.grad is not None) for p, v in zip(params, versions, strict=True))
+        seen += [p.detach().cpu().numpy().copy() for p in params]
+    return seen
+
+
+def test_steps_that_are_not_like_the_ones_before():
+    with emulated():
+        there = changing("cuda")
+    for x, y in zip(there, changing("cpu"), strict=True):
+        np.testing.assert_allclose(x, y, rtol=3e-7)
+
+
+def test_a_gradient_is_not_kept_by_the_step_that_read_it():
+    with emulated():
+        p = nn.Parameter(genesis.ones(1 << 12, device="cuda"))
+        optimizer = genesis.optim.AdamW([p])
+        for _ in range(3):
+            p.grad = genesis.ones(1 << 12, device="cuda")
+            optimizer.step()
+        genesis.cuda.synchronize()
+        before = genesis.cuda.memory_allocated()
+        p.grad = None
+        assert before - genesis.cuda.memory_allocated() == 4 << 12
+
+
 @needs_triton
 @pytest.mark.slow
 def test_machine_code():

@@ -50,6 +50,7 @@ class Fused:
     """A kernel of a composite, with what it keeps for its backward."""
 
     together: Kernel | None = None  # does many calls at once, see `many`
+    again: Callable[..., bool] | None = None
 
     def __init__(
         self, op: Op, arrays: type, kernel: Kernel, when: When | None, infer: Infer | None, before: Fused | None
@@ -97,11 +98,17 @@ class Fused:
         self.pull, self.reads = pull, self.tensors if reads is None else tuple(names.index(name) for name in reads)
         return pull
 
-    def many(self, kernel: Kernel) -> Kernel:
+    def many(self, kernel: Kernel | None = None, *, again: Callable[..., bool] | None = None) -> Any:
         """Decorate ``kernel(rows, *others)``, which does many calls one after the other that differ in their tensors
         alone: a row has the arrays of one. See `call_many`.
+
+        Args:
+            again: ``again(columns, *others)`` does the same if it did before with arrays laid out in the same way, and
+                says whether; a column has the arrays of one parameter of the op, or is None
         """
-        self.together = kernel
+        if kernel is None:
+            return lambda kernel: self.many(kernel, again=again)
+        self.together, self.again = kernel, again
         return kernel
 
     def choose(self, arrays: Sequence[Any], recording: bool) -> Fused | None:
@@ -180,6 +187,26 @@ class Fused:
             arrays = [[*self._own(row, given)] for row, given in zip(rows, arrays, strict=True)]
         quietly(self.together, arrays, *others)  # type: ignore[arg-type]
         bump_all(written, self.op.name)
+
+    def _write_again(self, rows: Sequence[tuple[Any, ...]], others: tuple[Any, ...]) -> bool:
+        """The calls, if `again` does them."""
+        if self.again is None:
+            return False
+        columns: list[Any] = []
+        written: list[Any] = []
+        for i, column in enumerate(zip(*rows, strict=True)):
+            kinds = set(map(type, column))
+            if type(None) in kinds:
+                if len(kinds) > 1:
+                    return False
+                columns.append(None)
+                continue
+            columns.append([x._array for x in column])
+            written += column if i in self.written else ()
+        if SHARED in [x._counter for x in written] or not quietly(self.again, columns, *others):
+            return False
+        bump_all(written, self.op.name)
+        return True
 
     def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
         """The gradients of the tensor parameters, None where none is needed."""
@@ -404,6 +431,8 @@ def call_many(call: Any, rows: Sequence[tuple[Any, ...]], *others: Any) -> None:
     if ACTIVE or LEVELS or PACKING or not isinstance(entry, Fused) or entry.together is None:
         for row in rows:
             call(*row, *others)
+        return
+    if entry._write_again(rows, others):
         return
     taken: list[tuple[Any, ...]] = []
     arrays: list[list[Any]] = []

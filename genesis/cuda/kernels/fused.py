@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from genesis.arrays.spec import Spec
@@ -54,29 +55,99 @@ def adam_step(*arguments: Any) -> None:
     plan.into(arguments, [param, exp_avg, exp_avg_sq, *([] if largest is None else [largest])])
 
 
-@adam_step.many
-def _adam_steps(rows: Sequence[Any], *numbers: Any) -> None:
-    """Steps of many parameters, `MOST` a launch."""
+# ---- of many parameters: what is launched is kept, and done again with other addresses
+
+
+class _Steps:
+    """Launches of steps of many parameters that are laid out in some way, `MOST` a launch.
+
+    Addresses are those of all parameters, then of all gradients, and so on: `COLUMNS` in all.
+    """
+
+    def __init__(self, on: Any, alike: dict[Any, list[Any]], count: int) -> None:
+        self.on, self.launches = on, list[Any]()
+        self.laid: tuple[list[Any], ...] = ()
+        for (_, operands), steps in alike.items():
+            for first in range(0, len(steps), MOST):
+                some = steps[first : first + MOST]
+                kernel = several(some[0][0].kernel, len(some))
+                at = [_column(*operands[i]) * count + row for _, row in some for i in kernel.own]
+                counts = [step.count for step, _ in some]
+                grid = sum([-(-n // kernel.lanes) for n in counts]), 1, 1
+                numbers = [operands[i][1] - COLUMNS for i in sorted(kernel.kernel.numbers)]
+                self.launches.append((kernel, grid, itemgetter(*at), counts, numbers))
+
+    def lie_so(self, arrays: list[Any]) -> bool:
+        """Whether arrays are laid out as those were, on the same device."""
+        return self.laid == _laid(arrays) and {x.storage.on for x in arrays} == {self.on}
+
+    def start(self, stream: int, addresses: list[int], numbers: tuple[Any, ...]) -> None:
+        for kernel, grid, at, counts, own in self.launches:
+            kernel.start(self.on, stream, grid, (*at(addresses), *counts, *[numbers[i] for i in own]))
+
+
+COLUMNS = 5  # the parameters of `adam_step` that are tensors
+KEPT = 64
+
+
+def _kept(on: Any) -> dict[Any, _Steps]:
+    """The steps of many parameters that were taken on a device, by the first address and what else tells them apart."""
+    return on.keep("adam_steps", lambda on: {})  # type: ignore[no-any-return]
+
+
+def _column(kind: str, i: int) -> int:
+    return (0, 2, 3, 4)[i] if kind == "out" else i
+
+
+def _laid(arrays: list[Any]) -> tuple[list[Any], ...]:
+    return [x.strides for x in arrays], [x.shape for x in arrays], [x.dtype for x in arrays]
+
+
+def _key(columns: Sequence[Any], numbers: tuple[Any, ...]) -> Any:
+    first = columns[0]
+    return first[0].address, len(first), columns[-1] is None, *map(type, numbers)
+
+
+def _again(columns: list[Any], *numbers: Any) -> bool:
+    arrays = [x for column in columns if column is not None for x in column]
+    if set(map(type, arrays)) != {CudaArray} or not kernels_wanted():
+        return False
+    steps = _kept(arrays[0].storage.on).get(_key(columns, numbers))
+    if steps is None or not steps.lie_so(arrays):
+        return False
     _refuse_recording()
+    addresses = [x.address for x in arrays]
+    steps.start(used(*arrays).handle, addresses, numbers)
+    return True
+
+
+@adam_step.many(again=_again)
+def _adam_steps(rows: Sequence[Any], *numbers: Any) -> None:
+    """Steps of many parameters."""
+    _refuse_recording()
+    for on in dict.fromkeys([row[0].on for row in rows]):
+        _adam_steps_on(on, [row for row in rows if row[0].on is on], numbers)
+
+
+def _adam_steps_on(on: Any, rows: Sequence[Any], numbers: tuple[Any, ...]) -> None:
+    """Those on one device; if all are of a kind that is done again, they are kept for that."""
     alike: dict[Any, list[Any]] = {}
-    for row in rows:
+    for number, row in enumerate(rows):
         plan = _plan((*row, *numbers))
         step = plan.steps[0] if plan is not None and len(plan.steps) == 1 else None
         if step is None or not step.kernel.told:
             adam_step.kernel(*row, *numbers)
         else:
-            alike.setdefault((step.kernel.source, step.operands, row[0].on), []).append((step, row))
-    for (_, operands, on), steps in alike.items():
-        for first in range(0, len(steps), MOST):
-            _together(on, operands, steps[first : first + MOST], numbers)
-
-
-def _together(on: Any, operands: Any, steps: list[Any], numbers: tuple[Any, ...]) -> None:
-    given = []
-    for _, row in steps:
-        args = (*row, *numbers)
-        arrays = {"in": [x for x in row if x is not None], "out": [row[0], *row[2:4], *row[4:5]]}
-        given.append([args[i] if kind == "number" else arrays[kind][i].address for kind, i in operands])
-    stream = used(*[x for _, row in steps for x in row if x is not None])
-    kernel = several(steps[0][0].kernel, len(steps))
-    kernel.launch(on, stream.handle, given, [step.count for step, _ in steps])
+            alike.setdefault((step.kernel.source, step.operands), []).append((step, number))
+    steps = _Steps(on, alike, len(rows))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    arrays = [x for column in columns for x in column if x is not None]
+    addresses = [0 if x is None else x.address for column in columns for x in column]
+    steps.start(used(*arrays).handle, addresses, numbers)
+    last = {x is None for x in columns[-1]}
+    if len(last) == 1 and sum(map(len, alike.values())) == len(rows):
+        steps.laid = _laid(arrays)
+        kept = _kept(on)
+        if len(kept) >= KEPT:
+            kept.clear()
+        kept[_key([*columns[:-1], None if last == {True} else columns[-1]], numbers)] = steps

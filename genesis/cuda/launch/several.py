@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 
 from genesis.cuda.launch import interpreter
@@ -22,6 +23,7 @@ class Several(Launched):
         code = kernel.code
         self.lanes, self.warps = code.lanes, code.warps
         self.own = [i for i in range(len(code.letters) - 1) if i not in kernel.numbers]
+        self.whole = tuple(range(len(self.own) * count + count))
         shared = sorted(kernel.numbers)
         parameters = [f"p{i}_{k}" for k in range(count) for i in self.own] + [f"n{k}" for k in range(count)]
         body = code.source.replace("def kernel(", "def one(pid, ").replace("    pid = tl.program_id(0)\n", "")
@@ -49,8 +51,7 @@ class Several(Launched):
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
         """Pointers and lengths, if all are: few machine codes."""
-        whole = range(len(self.own) * self.count + self.count)
-        return tuple(whole) if all([values[i] % 16 == 0 for i in whole]) else ()
+        return () if reduce(or_, values[: len(self.whole)]) % 16 else self.whole
 
     def sets(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The values of the parameters of the kernel, for each set."""
@@ -80,6 +81,6 @@ class Several(Launched):
             array[...] = result
 
 
-@functools.lru_cache(maxsize=256)
+@lru_cache(maxsize=256)
 def several(kernel: Kernel, count: int) -> Several:
     return Several(kernel, count)
