@@ -6,6 +6,7 @@ import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
 import genesis
+from genesis.cuda.launch.kernel import Launched
 from genesis.nn import functional as F
 
 
@@ -119,3 +120,28 @@ def test_machine_code(name):
     made = started(lambda: calls()[name]())
     texts = [machine_code(kernel, aligned) for kernel, aligned in {(k.source, a): (k, a) for k, a in made}.values()]
     assert sum(["LDG.E.128" in text or "LDG.E.64" in text for text in texts]) >= 1
+
+
+@needs_triton
+@pytest.mark.slow
+def test_machine_code_of_a_sum_of_all_elements():
+    """Programs begin where 16 bytes can be read at once, and there are several for each processor."""
+    launches = started_with_grids(lambda: genesis.ones(8192, 1111, device="cuda", dtype=genesis.bfloat16).sum())
+    (kernel, aligned, grid), *_ = [each for each in launches if type(each[0]).__name__ == "Kernel"]
+    text = machine_code(kernel, aligned)
+    assert "LDG.E.128" in text and "LDG.E.U16" not in text and grid[0] >= 3 * 132
+
+
+def started_with_grids(function):
+    """The kernels that a function starts, with which parameters are multiples of 16, and how many programs."""
+    launches = []
+    start = Launched.start
+    with pytest.MonkeyPatch.context() as patch, emulated():
+
+        def noted(self, on, stream, grid, values):
+            launches.append((self, self.aligned(values), grid))
+            start(self, on, stream, grid, values)
+
+        patch.setattr(Launched, "start", noted)
+        function()
+    return launches

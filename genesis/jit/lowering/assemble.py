@@ -46,6 +46,10 @@ SERIAL = 1 << 15  # elements of one total from which chunks have totals of their
 COLUMNS = 128  # neighbouring rows that a program of a GPU sums down at once
 PART = 1 << 14  # elements of a program that has totals of its own
 WHOLE = 1 << 16  # elements that one program goes through sooner than another kernel begins
+# programs of a processor: with few too little of memory is asked for at a time; those that need the totals of all others
+# read as many numbers as there are programs, each
+EACH, OF_TOTALS = 8, 2
+BLOCK = 1 << 12  # elements that such a program reads at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,8 +161,12 @@ class _Assembly:
         if self.group.rows is None or not columns or programs >= self.processors:
             return 1, 0
         each = math.prod(columns) * min(math.prod(rows), together)
-        wanted = 1 if each < WHOLE else min(columns[0], -(-2 * self.processors // programs), each // PART)
+        processors = self.processors * (EACH if self._may_split() else OF_TOTALS)
+        wanted = 1 if each < WHOLE else min(columns[0], -(-processors // programs), each // PART)
         size = -(-columns[0] // max(wanted, 1))
+        # blocks begin at addresses from which many elements are read at once
+        unit = 1 if self.down else BLOCK // math.gcd(BLOCK, math.prod(columns[1:]))
+        size = min(-(-size // unit) * unit, columns[0]) if size >= unit else size
         return -(-columns[0] // size), size
 
     def _cost(self) -> int:

@@ -30,6 +30,7 @@ from genesis.jit.lowering.loops import (
     Nest,
     Statement,
     Total,
+    loads_of,
     neutral,
 )
 from genesis.jit.lowering.triton_code import applied, cast, pointer_to, type_of
@@ -40,6 +41,7 @@ NAME = "kernel"
 LANES = 1024  # of a block of rounds
 WIDTH = 128  # rows of a block, where rows are few and columns many
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
+BLOCK = 1 << 12  # lanes that go down columns together, and those of a block of a chunk
 ROW = 1 << 14  # elements of a row that is held in registers
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
 
@@ -140,11 +142,16 @@ class _Writer(Values):
         columns = max([_rounds(each) for each in loop.body if isinstance(each, For)], default=0)
         if columns >= MANY and count < FEW * LANES:
             self.most = min(WIDTH, self.most)
-            self.together = LANES // self.most
+            self.together = max([self._lanes_of(each) for each in loop.body if isinstance(each, For)]) // self.most
         self.rows, self.program = loop.axes, program
         with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
             self.block(loop.body)
         return max(-(-count // self.most), 1)
+
+    def _lanes_of(self, loop: For) -> int:
+        """How many go down columns together: as many as memory can be asked for, of what has few values for each of them."""
+        values = len({load for total in loop.totals for load in loads_of(total.value)}) + len(loop.totals)
+        return BLOCK if values <= 3 else BLOCK // 2 if values <= 6 else LANES
 
     # ---- statements
 
@@ -172,7 +179,7 @@ class _Writer(Values):
             self._of_vectors(loop)
 
     def _reads(self, loop: For) -> set[int]:
-        from genesis.jit.lowering.loops import loads_of, values_of
+        from genesis.jit.lowering.loops import values_of
 
         return {load.operand for value in values_of(loop) for load in loads_of(value)}
 
@@ -251,7 +258,7 @@ class _Writer(Values):
         if first.chunk is not None:
             start, count = self._range(loop)
             extent = first.chunk * inner
-        lanes = min(max(_power(extent), 32), ROW if start is None else 4096)
+        lanes = min(max(_power(extent), 32), ROW if start is None else BLOCK)
         self.most = max(lanes, 256) if self.most == LANES else max(self.most, lanes)
         if start is None and extent <= lanes:
             self._at_once(loop, axes, extent, lanes)
@@ -281,7 +288,9 @@ class _Writer(Values):
         with self._inside():
             first = f"b * {lanes}" if start is None else f"{start} + b * {lanes}"
             at = self.name(f"{first} + tl.arange(0, {lanes})")
-            self.mask, self.axes = self.name(f"{at} < {extent if count is None else count}"), axes
+            whole = extent % lanes == 0  # then no block goes beyond its chunk, but the last ones beyond the end
+            end = extent if count is None else math.prod([a.extent for a in axes]) if whole else count
+            self.mask, self.axes = self.name(f"{at} < {end}"), axes
             self._count(axes, at)
             self.block(loop.body)
             for total, so_far in totals.items():
