@@ -109,3 +109,24 @@ def test_machine_code():
     assert made
     for kernel, _ in made:
         assert "LDG.E.128" in machine_code(kernel, tuple(range(len(kernel.letters) - len(kernel.kernel.numbers))))
+
+
+def test_parameters_of_one_size_are_a_loop_each_in_one_launch():
+    """Numbers that all updates read do not make one loop of them, which would need a register for each value of each."""
+    with emulated():
+        layers = [genesis.nn.Linear(8, 8, bias=False, device="cuda") for _ in range(3)]
+        optimizer = genesis.optim.AdamW([p for layer in layers for p in layer.parameters()])
+
+        @genesis.compile
+        def step(x):
+            optimizer.zero_grad()
+            for layer in layers:
+                x = layer(x)
+            x.square().mean().backward()
+            optimizer.step()
+
+        for _ in range(2):
+            step(genesis.ones(4, 8, device="cuda"))
+        (entry,) = step._recent
+        (updates,) = [p for p in entry.step.phases if any([call.op == "fused.adam_step" for call in p.calls])]
+        assert len(updates.stages) == 3 and all([len(stage.operands) <= 14 for stage in updates.stages])

@@ -27,7 +27,7 @@ from genesis.jit.lowering import regions as rules
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.groups import Group, of_one, without_ones
 from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store
-from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Unknown
+from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Position, Unknown
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.lowering.pointwise import elementwise
 from genesis.jit.program import Call, Program, op_of
@@ -258,7 +258,7 @@ class _Regions:
             group = self.items[i].group
             if group is None or any([id(call) in self.alone for call in self.items[i].calls]):
                 continue
-            reason = group.takes(part)
+            reason = group.takes(part) if _share(group, part) else "nothing is shared"
             if not reason:
                 self.ready.update(dict.fromkeys([g.var for g in part.gives], i))
                 self.items[i].calls.append(part.call)
@@ -306,6 +306,17 @@ class _Regions:
 
     def _stage(self, nest: Nest, operands: list[Var], count: int) -> Stage:
         return stage_of(nest, [self.of.memory_of(v) for v in operands], self.of.numbers, count)
+
+
+def _share(group: Group, part: Part) -> bool:
+    """Whether a part reads elements that its group reads or gives. Numbers that both read are no reason: a loop for each (of
+    an optimizer's updates, say) asks for memory as fast, in fewer registers, and loops alike are one launch.
+    """
+    return any([
+        read.root in group.given
+        or (read.root in group.roots and not isinstance(read.root, Position) and math.prod(read.root.spec.shape) > 1)
+        for read in part.reads
+    ])  # fmt: skip
 
 
 def stage_of(nest: Nest, operands: list[Var], numbers: set[Var], count: int = 0) -> Stage:

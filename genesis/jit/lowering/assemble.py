@@ -115,6 +115,8 @@ class _Assembly:
                 block = order[:split] if self.down else order[split:]
                 block = [*[i for i in block if i != last], last]
                 order = [*block, *order[split:]] if self.down else [*order[:split], *block]
+        if self.down and self.processors:  # the longest first: it is divided
+            order = [*order[:split], *sorted(order[split:], key=lambda i: -axes[i])]
         self.order, self.split = order, split
         extents = [axes[i] for i in order]
         self.chunks, size = self._chunks(extents)
@@ -161,7 +163,7 @@ class _Assembly:
         if self.group.rows is None or not columns or programs >= self.processors:
             return 1, 0
         each = math.prod(columns) * min(math.prod(rows), together)
-        processors = self.processors * (EACH if self._may_split() else OF_TOTALS)
+        processors = self.processors * (OF_TOTALS if self._in_levels() else EACH)
         wanted = 1 if each < WHOLE else min(columns[0], -(-processors // programs), each // PART)
         size = -(-columns[0] // max(wanted, 1))
         # blocks begin at addresses from which many elements are read at once
@@ -187,6 +189,20 @@ class _Assembly:
                     if any(give.strides):
                         return False
         return True
+
+    def _in_levels(self) -> bool:
+        """Whether totals, or elements, need totals: then there are several loops over columns, one after the other."""
+        rows, made_of_totals = self.group.rows or 0, set[Var]()
+        for part in self.group.parts:
+            late = any([r.root in made_of_totals for r in part.reads])
+            for give in part.gives:
+                own = [e for e in give.value.walk() if e.name.startswith("total ")]
+                nested = any([x.name.startswith("total ") for e in own for x in e.args[0].walk()])
+                if nested or (late and own) or ((late or own) and any(give.strides[rows:])):
+                    return True
+                if late or own:
+                    made_of_totals.add(give.var)
+        return False
 
     def affine(self, offset: int, strides: Sequence[int]) -> Affine:
         own = [strides[self.members[i][-1]] for i in self.order]
