@@ -355,13 +355,13 @@ def silent():
         yield driver
 
 
-# how many functions each may enter
+# how many functions each may enter; kernels that somebody attached for other devices are looked for, too
 CALLS = {
-    "an eager add": 72,
-    "an eager product": 80,
-    "an eager addition in place": 46,
+    "an eager add": 74,
+    "an eager product": 84,
+    "an eager addition in place": 48,
     "a launch of a kernel": 14,
-    "a step as a graph": 90,
+    "a step as a graph": 52,
     "a step of Adam": 410,
 }
 

@@ -71,7 +71,8 @@ def operated(op: Op, input: Tensor, other: Any) -> Any:
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
     """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
     try:
-        return _elementwise(op, args, out)
+        usual = device_operands(args) if op.plain and not ACTIVE else None
+        return _elementwise(op, args, out) if usual is None else _made(op, args, on_device(op, *usual), out)
     except Exception as error:
         from genesis.core.call.refusal import refuse_op
 
@@ -82,9 +83,6 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
 
 
 def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
-    usual = device_operands(args) if op.plain and not ACTIVE else None
-    if usual is not None:
-        return _made(op, args, on_device(op, *usual), out)
     if ACTIVE:
         if OVERRIDES and (override := override_of(op)) is not None:
             result = override(*args)
