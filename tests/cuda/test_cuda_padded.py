@@ -10,8 +10,11 @@ from kernels_of import emulated, same
 from library_stand_ins import CublasLt
 
 import genesis
+from genesis import jit
+from genesis.cuda.arrays import MEMORY
 from genesis.cuda.kernels import padded
 from genesis.cuda.libraries import loading
+from genesis.cuda.steps.apart import apart
 from genesis.nn import functional as F
 
 
@@ -84,11 +87,141 @@ def test_copies_are_made_where_they_gain_more_than_they_take():
     logits, turned = described((rows, classes)), described((classes, rows), (1, classes))
     x, w = described((rows, width)), described((classes, width))
     wt = described((width, classes), (1, width))
-    assert padded.pays(x, wt, (rows, classes), (0, 0))
-    assert padded.pays(logits, w, (rows, width), (0, 0))
-    assert padded.pays(turned, x, (classes, width), (0, 0))
-    even = described((width, classes + 7), (1, width))
-    assert not padded.pays(x, even, (rows, classes + 7), (0, 0))  # nothing to gain
-    assert not padded.pays(described((rows, 64)), described((64, classes)), (rows, classes), (0, 0))  # moves as much
-    assert not padded.pays(described((128, 256)), described((256, 10)), (128, 10), (0, 0))  # copies take as long
-    assert not padded.pays(described((rows, classes)), described((classes, 1)), (rows, 1), (0, 0))
+    dx = described((rows, width))
+    assert padded.pays(x, wt, logits) and padded.pays(logits, w, dx) and padded.pays(turned, x, w)
+    even = described((rows, classes + 7)), described((width, classes + 7), (1, width))
+    assert not padded.pays(x, even[1], even[0])  # nothing to gain
+    assert not padded.pays(described((rows, 64)), described((64, classes)), logits)  # copies move as much
+    assert not padded.pays(described((128, 256)), described((256, 10)), described((128, 10)))  # and take as long
+    assert not padded.pays(logits, described((classes, 1)), described((rows, 1)))
+    gaps = described((rows, classes), (padded.row_step(classes, 2), 1))
+    assert not padded.pays(x, wt, gaps) and not padded.pays(gaps, w, dx)
+
+
+# ---- compiled steps: such values are laid out so from the first
+
+
+@pytest.fixture
+def library():
+    """The real rates: products here are too small for copies."""
+    with emulated() as driver:
+        lt = CublasLt(driver)
+        with loading.standing_in(cublaslt=lt):
+            yield lt
+
+
+def compiled(library, step, *args):
+    """What a step gives as a graph, and the step; the library knows of its products as far as they were compiled."""
+    run = genesis.compile(step)
+    run(*args)
+    library.rows.clear(), library.aligned.clear()
+    for _ in range(3):
+        got = run(*args)
+    (entry,) = run._recent
+    assert entry.step.graphs == 1 and not entry.step.why
+    return got, entry.step
+
+
+def close(got, expected):
+    for a, b in zip(got, expected, strict=True):
+        a, b = a.detach().cpu().float().numpy(), b.detach().cpu().float().numpy()
+        np.testing.assert_allclose(a, b, rtol=0, atol=2e-2 * abs(b).max())
+
+
+def head(rows=24, width=16, classes=131):
+    """The head of a language model, its loss and gradients: arguments are on the CPU."""
+    genesis.manual_seed(1)
+    x, w = genesis.randn(2, rows // 2, width), genesis.randn(classes, width)
+    target = genesis.randint(0, classes, (rows,))
+
+    def step(x, w, target):
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        with genesis.autocast(x.device.type, genesis.bfloat16):
+            z = F.linear(x, w)
+        loss = F.cross_entropy(z.view(-1, classes).float(), target)
+        loss.backward()
+        return loss.detach(), x.grad, w.grad
+
+    return step, [x, w, target]
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """The shapes of such values that were copied from strides to other strides."""
+    shapes, assign = [], MEMORY.__class__.assign
+
+    def counted(self, target, source):
+        if target.strides != source.strides and 131 in target.shape:
+            shapes.append(target.shape)
+        assign(self, target, source)
+
+    monkeypatch.setattr(MEMORY.__class__, "assign", counted)
+    return shapes
+
+
+def test_logits_and_their_gradient_have_rows_apart(library, copies):
+    step, args = head()
+    got, made = compiled(library, step, *[t.to("cuda") for t in args])
+    close(got, step(*args))
+    assert set(library.aligned) == {True} and set(library.rows) == {(16, 16, 136), (136, 16, 16)}
+    logits = [v.spec for call in made.program.calls for v in call.outs if v.spec.shape[-1:] == (131,)]
+    assert {spec.strides for spec in logits if spec.strides} == {(1632, 136, 1), (136, 1)}
+    assert copies == []
+
+
+def test_without_the_library_rows_lie_together():
+    with emulated() as driver:
+        step, args = head()
+        got, made = compiled(CublasLt(driver), step, *[t.to("cuda") for t in args])
+    close(got, step(*args))
+    assert not any([v.spec.strides for call in made.program.calls for v in call.outs])
+
+
+def test_what_loops_write_has_rows_apart_and_its_room_in_the_arena(library, copies):
+    """Operands and gradients of products that kernels of loops write and read."""
+    genesis.manual_seed(1)
+    x, w, v = genesis.randn(8, 16), genesis.randn(16, 131), genesis.randn(131, 24)
+
+    def step(x, w, v):
+        x, w, v = (t.detach().requires_grad_() for t in (x, w, v))
+        with genesis.autocast(x.device.type, genesis.bfloat16):
+            y = F.softmax((x @ w).tanh() * 2, -1).to(genesis.bfloat16) @ v
+        y.float().square().sum().backward()
+        return y.detach(), x.grad, w.grad, v.grad
+
+    there = [t.to("cuda") for t in (x, w, v)]
+    got, made = compiled(library, step, *there)
+    close(got, step(x, w, v))
+    assert all(library.aligned) and copies == []
+    plan = made.memory_plan
+    written = [v for v in plan.lives if v.spec.strides and v.spec.strides[0] == 136]
+    assert written
+    for a in written:  # nothing that lives at the same time begins before its last row is over
+        for b in plan.lives:
+            never = plan.lives[a].last < plan.lives[b].first or plan.lives[b].last < plan.lives[a].first
+            low, high = plan.where[a].index, plan.where[b].index
+            assert never or a is b or low > high or low + (a.spec.shape[0] - 1) * 272 + 262 <= high
+    same_bytes = [e for e in made.explain().entries if "matmul" in e.title]
+    assert same_bytes[0].written == 8 * 131 * 2  # gaps are not moved
+
+
+def test_what_leaves_a_step_has_no_gaps(library):
+    genesis.manual_seed(1)
+    x, w = genesis.randn(8, 16).to(genesis.bfloat16), genesis.randn(131, 16).to(genesis.bfloat16)
+
+    def step(x, w):
+        z = F.linear(x, w)
+        return z, z[:, 1:70], F.linear(z.relu(), w.t())
+
+    got, _ = compiled(library, step, x.to("cuda"), w.to("cuda"))
+    close(got, step(x, w))
+    assert got[0].is_contiguous() and [x.stride() for x in got] == [x.stride() for x in step(x, w)]
+    assert (16, 16, 131) in library.rows  # what leaves is computed where it lies
+
+
+def test_what_would_need_a_copy_with_gaps_has_none(library):
+    """A view that joins a row with the next."""
+    x, w, v = (genesis.ones(*n, dtype=genesis.bfloat16, device="cuda") for n in ((8, 16), (131, 16), (262, 4)))
+    program = jit.trace(lambda x, w, v: (F.linear(x, w).view(4, 262) @ v, F.linear(x, w) @ v[:131]), x, w, v).program
+    values = [call.outs[0].spec for call in apart(program).calls]
+    assert [spec.strides for spec in values if spec.shape == (8, 131)] == [None, (136, 1)]

@@ -18,6 +18,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.kernels import padded
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
@@ -85,7 +86,7 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(x, target, total, share, g, out, C, step, ignored):
+def kernel(x, target, total, share, g, out, across, C, step, ignored):
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * {block} + tl.arange(0, {block})
     label = tl.load(target + row).to(tl.int64)
@@ -93,7 +94,7 @@ def kernel(x, target, total, share, g, out, C, step, ignored):
     value = tl.load(x + row * step + at, mask=at < C, other=0.0).to(tl.float32)
     value = tl.exp(value - tl.load(total + row)) - tl.where(at == label, 1.0, 0.0)
     value = tl.where(label == ignored, 0.0, value * scale)
-    tl.store(out + row * C + at, value.to(out.dtype.element_ty), mask=at < C)
+    tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < C)
 """.lstrip()
 
 
@@ -103,16 +104,19 @@ class Row(Launched):
     def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool) -> None:
         self.source = source.format(block=block, mask=(1 << BITS) - 1)
         self.dtypes, self.writes, self.reports = dtypes, writes, reports
-        report = ("*i64", "i64") if reports else ()
+        report = ("*i64", "i64") if reports else ("i64",)
         self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i64", "i64")
-        self.letters = "Q" * len(dtypes) + "Qq" * reports + "iqq"
-        self.warps, self.free = 8 if block > 1024 else 4, frozenset({len(dtypes) + 1, len(self.letters) - 1})
+        self.letters = "Q" * len(dtypes) + ("Qq" if reports else "q") + "iqq"
+        numbers = {len(dtypes) + 1} if reports else set()
+        self.warps, self.free = 8 if block > 1024 else 4, frozenset({*numbers, len(self.letters) - 1})
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
         """How many elements of each operand there are."""
         rows, (classes, step, _) = grid[0], values[-3:]
         logits = (rows - 1) * step + classes
-        return [logits, rows, rows, rows, rows] if self.reports else [logits, rows, rows, 1, 1, rows * classes]
+        if self.reports:
+            return [logits, rows, rows, rows, rows]
+        return [logits, rows, rows, 1, 1, (rows - 1) * values[len(self.dtypes)] + classes]
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
         first = len(self.dtypes) - self.writes
@@ -129,11 +133,16 @@ class Row(Launched):
                 array[...] = result
             return
         classes, step, ignored = values[-3:]
-        strided = np.lib.stride_tricks.as_strided
-        x = strided(arrays[0], (grid[0], classes), (step * arrays[0].itemsize, arrays[0].itemsize)).astype(F32)
+        x = _matrix(arrays[0], grid[0], classes, step).astype(F32)
         with np.errstate(all="ignore"):
-            meaning = _loss if self.reports else _gradient
-            meaning(x, *arrays[1:], *[(word, values[len(arrays) + 1]) for word in report], ignored)
+            if self.reports:
+                _loss(x, *arrays[1:], (report[0], values[len(arrays) + 1]), ignored)
+            else:
+                _gradient(x, *arrays[1:-1], _matrix(arrays[-1], grid[0], classes, values[len(arrays)]), ignored)
+
+
+def _matrix(array: Any, rows: int, columns: int, step: int) -> Any:
+    return np.lib.stride_tricks.as_strided(array, (rows, columns), (step * array.itemsize, array.itemsize))
 
 
 def _loss(x: Any, target: Any, total: Any, loss: Any, counts: Any, report: Any, ignored: int) -> None:
@@ -154,7 +163,7 @@ def _gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, ign
     own = (target >= 0) & (target < x.shape[1])
     value[np.flatnonzero(own), target[own].astype(np.int64)] -= 1
     value = np.where((target == ignored)[:, None], F32.type(0), value * (share * g.astype(F32)))
-    out[...] = value.reshape(-1).astype(out.dtype)
+    out[...] = value.astype(out.dtype)
 
 
 class Mean(Launched):
@@ -249,12 +258,12 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input = _laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
     (rows, classes), block = input.shape, block_of(input.shape[1])
-    out = MEMORY.empty(input.shape, input.dtype, input.device)
+    out = padded.result(input.shape, input.dtype, input.device)
     stream = used(input, target, total, share, g, out).handle
     addresses = [x.address for x in (input, target, total, share, g, out)]
     grid = rows, -(-classes // block), 1
     gradients(input.dtype, target.dtype, g.dtype, block).start(
-        out.on, stream, grid, (*addresses, classes, input.strides[0], ignored)
+        out.on, stream, grid, (*addresses, out.strides[0], classes, input.strides[0], ignored)
     )
     return out, None, None
 

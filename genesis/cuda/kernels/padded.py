@@ -6,14 +6,15 @@ enough, it is made of copies whose rows are further apart, and what it gives is 
 
     logits (16384, 50257)   rows of 100514 bytes   ->   rows of 100608 bytes, of which 94 are nothing
 
-A compiled step lays such values out so from the first: there is nothing to copy then.
+A compiled step lays such values out so from the first (`genesis.cuda.steps.apart`): there is nothing to copy then.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextvars import ContextVar
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +30,28 @@ RATES = {2: 140e12, 4: 280e12, 8: 280e12, BYTES: 600e12}
 MOVED, COPIED = 4e12, 3e12  # bytes in a second of a product that is bound by them, and of a copy
 STARTED = 5e-6  # seconds that each copy takes in any case
 
-# whether results may have their rows apart: who asks for it takes them as they are
-apart: ContextVar[bool] = ContextVar("apart", default=False)
+
+class _Wanted(threading.local):  # no context variable: kernels are run in contexts of their own
+    gaps = False
+
+
+_here = _Wanted()
+
+
+@contextmanager
+def gaps(wanted: bool) -> Iterator[None]:
+    """Results of 16 bits may have gaps between their rows in here: who calls takes them as they are."""
+    before, _here.gaps = _here.gaps, wanted
+    try:
+        yield
+    finally:
+        _here.gaps = before
+
+
+def result(shape: Sequence[int], dtype: Any, device: Any) -> CudaArray:
+    """New memory for a result, with such rows if they are wanted."""
+    wanted = _here.gaps and dtype in HALVES and len(shape) > 1
+    return padded(shape, dtype, device) if wanted else MEMORY.empty(tuple(shape), dtype, device)
 
 
 def row_step(columns: int, size: int) -> int:
@@ -60,7 +81,7 @@ class Direct:
 
     def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray | None:
         """None where it may be another one."""
-        if x.dtype in HALVES and ((x.address | y.address) % BYTES or apart.get()):
+        if x.dtype in HALVES and ((x.address | y.address) % BYTES or _here.gaps):
             return None
         return self.repeated.run(x, y, bias, self.shape)
 
@@ -71,45 +92,43 @@ def multiplied(
     """``x @ y + bias`` by cuBLASLt, see `genesis.cuda.libraries.cublaslt.multiplied`, or None if that does not do it; and how
     the same is done again, if nothing but addresses decides about that.
     """
-    direct = apart.get() and x.dtype in HALVES and len(shape) > 1
-    if x.dtype not in HALVES or not (direct or pays(x, y, shape, steps)):
-        out = MEMORY.empty(shape, x.dtype, x.device)
-        repeated = cublaslt.multiplied(x, y, bias, out, batch, steps)
-        if repeated is None:
-            return None, None
-        alike = x.dtype not in HALVES or (x.address | y.address) % BYTES == 0
-        return out, Direct(shape, repeated) if alike else None
-    out = padded(shape, x.dtype, x.device)
-    (x, az), (y, bz) = (_aligned(a, step) for a, step in zip((x, y), steps, strict=True))
-    if cublaslt.multiplied(x, y, bias, out, batch, (az, bz)) is None:
+    out = wanted = result(shape, x.dtype, x.device)
+    half = x.dtype in HALVES
+    alike = not half or not (_here.gaps or (x.address | y.address) % BYTES)
+    if half and pays(x, y, out):
+        alike, out = False, wanted if multiple(wanted) == BYTES else padded(shape, x.dtype, x.device)
+        (x, az), (y, bz) = (_aligned(a, step) for a, step in zip((x, y), steps, strict=True))
+        steps = az, bz
+    repeated = cublaslt.multiplied(x, y, bias, out, batch, steps)
+    if repeated is None:
         return None, None
-    return out if direct or out.is_contiguous else MEMORY.copy(out), None
+    if out is not wanted:
+        MEMORY.assign(wanted, out)
+    return wanted, Direct(shape, repeated) if alike else None
 
 
-def pays(x: CudaArray, y: CudaArray, shape: tuple[int, ...], steps: tuple[int, int]) -> bool:
-    """Whether a product gains more by copies than these take."""
-    size, rows = x.dtype.itemsize, math.prod(shape[:-1])
-    multiples = [multiple(x, steps[0]), multiple(y, steps[1]), math.gcd(shape[-1] * size, BYTES) if rows > 1 else BYTES]
+def pays(*arrays: CudaArray) -> bool:
+    """Whether a product of two operands, and what it gives, gains more by copies than these take."""
+    multiples = [multiple(x) for x in arrays]
     worst = min(multiples)
     if worst == BYTES:
         return False
-    counts = [math.prod(a.shape if step else a.shape[-2:]) for a, step in zip((x, y), steps, strict=True)]
-    sizes = [n * size for n in (*counts, rows * shape[-1])]
+    sizes = [math.prod(x.shape) * x.dtype.itemsize for x in arrays]
+    operations = 2 * math.prod(arrays[2].shape) * arrays[0].shape[-1]
     copied = [2 * n for n, each in zip(sizes, multiples, strict=True) if each < BYTES]
-    operations, moved = 2 * rows * shape[-1] * x.shape[-1], sum(sizes) / MOVED
-    slow, fast = [max(operations / RATES[each], moved) for each in (worst, BYTES)]
+    slow, fast = [max(operations / RATES[each], sum(sizes) / MOVED) for each in (worst, BYTES)]
     return slow - fast > sum(copied) / COPIED + len(copied) * STARTED
 
 
-def multiple(x: CudaArray, step: int) -> int:
-    """Of how many bytes the address, the strides and what is from one matrix to the next are multiples, at most 16."""
-    strides = [s for n, s in zip(x.shape[-2:], x.strides[-2:], strict=True) if n > 1 and s != 1]
-    return math.gcd(x.address, BYTES, *[s * x.dtype.itemsize for s in (*strides, step)])
+def multiple(x: CudaArray) -> int:
+    """Of how many bytes the address is a multiple, and what is from one row or matrix to the next; at most 16."""
+    strides = [s for n, s in zip(x.shape, x.strides, strict=True) if n > 1 and s != 1]
+    return math.gcd(x.address, BYTES, *[s * x.dtype.itemsize for s in strides])
 
 
 def _aligned(x: CudaArray, step: int) -> tuple[CudaArray, int]:
     """An operand with rows, or columns, that begin at multiples of 16 bytes, and the step to the next; a copy if need be."""
-    if multiple(x, step) == BYTES:
+    if multiple(x) == BYTES:
         return x, step
     turned = x.strides[-1] != 1
     seen = x.seen(0, (*x.shape[:-2], *x.shape[:-3:-1]), (*x.strides[:-2], *x.strides[:-3:-1])) if turned else x

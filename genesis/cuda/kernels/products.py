@@ -20,6 +20,7 @@ import numpy as np
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
+from genesis.core.call.strides import reshaped
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels import padded
 from genesis.cuda.launch import interpreter, tuning
@@ -229,8 +230,13 @@ def _rows(x: CudaArray) -> CudaArray:
     """All dimensions but the last as one."""
     if x.ndim == 1:
         return _as_row(x)
-    x = x if x.ndim == 2 or x.is_contiguous else MEMORY.copy(x)
-    return x if x.ndim == 2 else x.seen(0, (x.size // x.shape[-1], x.shape[-1]), (x.shape[-1], 1))
+    if x.ndim == 2:
+        return x
+    shape = x.size // x.shape[-1], x.shape[-1]
+    strides = reshaped(x.shape, x.strides, shape)
+    if strides is None or 0 in strides:
+        return MEMORY.copy(x).seen(0, shape, (shape[1], 1))
+    return x.seen(0, shape, strides)
 
 
 def multiplied(

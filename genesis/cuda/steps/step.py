@@ -21,6 +21,7 @@ from typing import Any
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.cuda.runtime import connection
+from genesis.cuda.steps.apart import apart
 from genesis.cuda.steps.halves import narrowed
 from genesis.cuda.steps.ready import Ready
 from genesis.cuda.steps.regions import Lowered, copy_launch
@@ -45,7 +46,7 @@ class DeviceStep(Step):
     """
 
     def __init__(self, program: Program, device: Any) -> None:
-        self.program = program = narrowed(program)
+        self.program = program = apart(narrowed(program))
         self.device = device
         self._borders()
         self.compiled = None

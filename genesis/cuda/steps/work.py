@@ -13,12 +13,14 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.draws import Draw
+from genesis.cuda.kernels.padded import gaps, padded
 from genesis.cuda.launch.several import several
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import crosses
 from genesis.cuda.recorded.control import Control
 from genesis.cuda.runtime.errors import CudaError
 from genesis.cuda.runtime.streams import current
+from genesis.cuda.steps.apart import is_apart
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.layouts import dense
@@ -35,10 +37,11 @@ class Called:
         (self.call,) = phase.calls
         self.inputs = tuple(dict.fromkeys(self.call.inputs))
         self.replay = Replay(Program("call", (self.call,), self.inputs, results=self.call.outs))
+        self.apart = any([is_apart(v.spec) for v in self.call.outs])
 
     def run(self, given: Sequence[Any]) -> list[CudaArray]:
         """The arrays of its results, laid out as their specs say, in memory of their own."""
-        with no_grad():
+        with no_grad(), gaps(self.apart):
             values = self.replay.run(list(given), [])
         owners = {x._array.storage for x in given if isinstance(getattr(x, "_array", None), CudaArray)}
         return [own(values[self.replay.slots[v]]._array, v.spec, owners) for v in self.call.outs]
@@ -48,7 +51,7 @@ def own(array: Any, spec: Spec, owners: set[Any]) -> CudaArray:
     """An array with the strides of a spec that shares no memory with others."""
     if array.strides == strides_of(spec) and array.storage not in owners:
         return array  # type: ignore[no-any-return]
-    out = made(spec, array.device)
+    out = padded(spec.shape, spec.dtype, array.device) if is_apart(spec) else made(spec, array.device)
     MEMORY.assign(out, array)
     return out
 

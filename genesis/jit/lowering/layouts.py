@@ -77,6 +77,11 @@ def size_of(spec: Spec) -> int:
     return math.prod(spec.shape) * spec.dtype.itemsize
 
 
+def room_of(spec: Spec) -> int:
+    """Bytes from the first element of an array to behind the last, with what is between them."""
+    return max(size_of(spec), extent(spec)[1])
+
+
 def same_layout(a: Spec, b: Spec) -> bool:
     """Whether an element is at the same offset in both, and they have no gaps."""
     if (a.shape, a.dtype) != (b.shape, b.dtype):

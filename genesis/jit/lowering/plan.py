@@ -23,7 +23,7 @@ from genesis.arrays.spec import strides_of
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.copies import copy_kernel
-from genesis.jit.lowering.layouts import LINE, dense, same_layout, size_of
+from genesis.jit.lowering.layouts import LINE, dense, room_of, same_layout, size_of
 from genesis.jit.lowering.parts import StreamState
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.program import Program
@@ -195,7 +195,7 @@ class _Planner:
         for var in sorted(lives, key=lambda v: lives[v].first):
             over = next((v for v in self._under(var, lives) if blocks[v].values[-1] is v), None)
             if over is None:
-                blocks[var] = Block([var], lives[var], size_of(var.spec))
+                blocks[var] = Block([var], lives[var], room_of(var.spec))
             else:
                 block = blocks[var] = blocks[over]
                 block.values.append(var)
@@ -214,7 +214,7 @@ class _Planner:
                 and old in lives
                 and lives[old].last == time
                 and lives[old].first < time
-                and size_of(old.spec) == size_of(var.spec)
+                and room_of(old.spec) == room_of(var.spec)
                 and all(s is stage for t, s in self.reads[old] if t == time)
                 and stage.operands.count(old) == 1
             ):
