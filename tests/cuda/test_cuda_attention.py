@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
@@ -132,3 +133,47 @@ def test_heads_lie_as_those_of_the_operands_do(packed):
         assert out.transpose(1, 2).is_contiguous()
         gradients = genesis.autograd.grad(out.square().sum(), [q, k, v])
         assert all(g.is_contiguous() for g in gradients)
+
+
+def split(x, batch):
+    q, k, v = (t.view(batch, 9, 4, 8).transpose(1, 2) for t in x.chunk(3, -1))
+    return q, k, v
+
+
+def unbound(x, batch):
+    return x.view(batch, 9, 3, 4, 8).permute(2, 0, 3, 1, 4)
+
+
+def shared(x, batch):
+    parts = x.split([64, 16, 16], -1)
+    return [t.unflatten(-1, (-1, 8)).transpose(1, 2) for t in parts]
+
+
+def sequences_first(x, batch):
+    return [t.unflatten(-1, (4, 8)).permute(1, 2, 0, 3) for t in x.transpose(0, 1).contiguous().chunk(3, -1)]
+
+
+JOINS = {"split": split, "unbound": unbound, "shared": shared, "sequences first": sequences_first}
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", JOINS)
+def test_gradients_are_written_to_one_array(name, batch, gpu):
+    """In a compiled step those of queries, keys and values are parts of the gradient of what they were parts of."""
+
+    def step(w, x):
+        y = x @ w.t()
+        q, k, v = JOINS[name](y, batch)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=name == "shared")
+        return genesis.autograd.grad(out.sin().sum(), [w])[0]
+
+    genesis.manual_seed(0)
+    w, x = (genesis.randn(96, 96) * 0.2).requires_grad_(), genesis.randn(batch, 9, 96)
+    there = w.detach().to("cuda").requires_grad_()
+    compiled = genesis.compile(step)
+    for _ in range(3):
+        given = compiled(there, x.to("cuda")).cpu().numpy()
+        np.testing.assert_allclose(given, step(w, x).numpy(), rtol=1e-4, atol=1e-4)
+    made = next(entry.step for entry in compiled._recent)
+    ops = [call.op for phase in made.phases for call in phase.calls]
+    assert "cat" not in ops and sum("attention" in op for op in ops) == 2, ops

@@ -128,11 +128,11 @@ BUDGETS = {
     "an MLP's step with Adam": (mlp, 18, 13_850_000, 270_000),
     "a layer of a transformer, forward and backward": (
         lambda: of_module(Block(), 4, 64, 64),
-        33,
-        9_660_000,
-        730_000,
+        30,
+        8_870_000,
+        600_000,
     ),
-    "a layer of a transformer with AdamW, in bfloat16": (lambda: half(Block(), 4, 64, 64), 36, 7_320_000, 600_000),
+    "a layer of a transformer with AdamW, in bfloat16": (lambda: half(Block(), 4, 64, 64), 31, 6_660_000, 600_000),
     "a residual block, forward and backward": (lambda: of_module(Residual(), 8, 16, 16, 16), 15, 2_550_000, 265_000),
 }
 
@@ -208,7 +208,7 @@ def test_the_step_of_gpt2(vast):
     now = told(step, t, t.flatten())
     assert sum([p.numel() for p in model.parameters()]) == 124_439_808
     milliseconds = now.seconds(4.3e12, 790e12) * 1e3
-    assert (now.launches <= 511, now.moved <= 61.4e9, now.arena <= 3.35e9, milliseconds <= 25.1) == (True,) * 4, (
+    assert (now.launches <= 461, now.moved <= 55.9e9, now.arena <= 3.35e9, milliseconds <= 23.9) == (True,) * 4, (
         f"{milliseconds:.2f} ms", str(now).splitlines()[0],
     )  # fmt: skip
 
@@ -258,7 +258,7 @@ def test_16_bits_stay_so_in_memory(gpu):
         genesis.bfloat16.np
     }
     (forward, backward) = [call for call in calls if "attention" in call.op]
-    assert backward.op == forward.op + ".backward" and forward.outs[1].spec.shape == (4, 4, 64, 1)
+    assert backward.op == forward.op + ".backward.joined" and forward.outs[1].spec.shape == (4, 4, 64, 1)
     (entry,) = [e for e in made.explain().entries if "gelu.CudaArray.backward" in e.title]
     count = 4 * 64 * 256
     assert (entry.read, entry.written) == (4 * count, 2 * count)

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
-from genesis.core.call.fused import RESULT
+from genesis.core.call.fused import FUSED, RESULT
+from genesis.core.call.generated import LateSignature
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
+from genesis.core.call.kinds.others import FUSION
+from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels import attention_code as code
 from genesis.cuda.kernels.wanted import kernels_wanted
@@ -164,17 +167,26 @@ class Heads(Launched):
     def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
         spans = self.spans(grid, values)
         arrays = [memory.array(a, d, n // d.itemsize) for (a, n, _), d in zip(spans, self.dtypes, strict=True)]
+        laid = self._laid(grid, values)
+        views = [
+            np.lib.stride_tricks.as_strided(a, sizes, [s * a.itemsize for s in steps])
+            for a, (sizes, steps) in zip(arrays, laid, strict=True)
+        ]
         if interpreted():
             results = interpreter.run(self.source, grid, [*arrays, *values[len(arrays) :]])
-            for i in range(self.part.reads, len(arrays)):
-                arrays[i][...] = results[i]
+            for i in range(self.part.reads, len(arrays)):  # between whose elements may be those of another
+                sizes, steps = laid[i]
+                strides = [s * views[i].itemsize for s in steps]
+                views[i][...] = np.lib.stride_tricks.as_strided(results[i], sizes, strides)
             return
-        views = {
-            name: np.lib.stride_tricks.as_strided(a, sizes, [s * a.itemsize for s in steps])
-            for name, a, (sizes, steps) in zip(self.part.operands, arrays, self._laid(grid, values), strict=True)
-        }
         scale = 0.0 if self.part is DELTA else values[len(arrays)]
-        computed(self.part, views, scale, self._shape(grid, values).group, self.causal)
+        computed(
+            self.part,
+            dict(zip(self.part.operands, views, strict=True)),
+            scale,
+            self._shape(grid, values).group,
+            self.causal,
+        )
 
 
 def computed(part: Part, x: dict[str, Any], scale: float, group: int, causal: bool) -> None:
@@ -333,3 +345,28 @@ def attention_back(g: CudaArray, kept: Any, gradients: Sequence[CudaArray], need
         _start(KEYS, shape, causal, factor, arrays)
     if needs[0]:
         _start(QUERIES, shape, causal, factor, arrays)
+
+
+# ---- in programs: gradients that are parts of one array
+
+BACK = "fused.scaled_dot_product_attention.CudaArray.backward"
+JOINED = f"{BACK}.joined"
+Parts = Sequence[tuple[int, tuple[int, ...]]]  # where each begins, and its strides, in elements
+
+
+def _joined(g: CudaArray, kept: Any, wanted: Any, shape: tuple[int, ...], parts: Parts) -> CudaArray:
+    out = MEMORY.empty(shape, g.dtype, g.device)
+    gradients = [
+        out.seen(begin * out.dtype.itemsize, x.shape, strides)
+        for x, (begin, strides) in zip(kept[:3], parts, strict=True)
+    ]
+    attention_back(g, kept, gradients, (True, True, True))
+    return out
+
+
+def _infer_joined(g: Spec, kept: Any, wanted: Any, shape: tuple[int, ...], parts: Parts) -> list[Spec]:
+    return [Spec(shape, g.dtype, g.device)]
+
+
+_op = FUSED[JOINED] = Op(JOINED, FUSION, LateSignature(lambda: _joined), _joined, infer=_infer_joined)
+_op.kernel, _op.tensors = lambda *args: (_joined(*args),), (0,)
