@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from kernels_of import emulated, same
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 from library_stand_ins import CublasLt
 
 import genesis
 from genesis import jit
 from genesis.cuda.arrays import MEMORY
-from genesis.cuda.kernels import padded
+from genesis.cuda.kernels import losses, padded
 from genesis.cuda.libraries import loading
 from genesis.cuda.steps.apart import apart
 from genesis.nn import functional as F
@@ -225,3 +225,56 @@ def test_what_would_need_a_copy_with_gaps_has_none(library):
     program = jit.trace(lambda x, w, v: (F.linear(x, w).view(4, 262) @ v, F.linear(x, w) @ v[:131]), x, w, v).program
     values = [call.outs[0].spec for call in apart(program).calls]
     assert [spec.strides for spec in values if spec.shape == (8, 131)] == [None, (136, 1)]
+
+
+def graded_loss(x, t):
+    x = x.detach()[:, :1031].requires_grad_()
+    loss = F.cross_entropy(x, t)
+    loss.backward()
+    return loss, x.grad
+
+
+def wide_logits(step):
+    genesis.manual_seed(1)
+    x, t = genesis.full((5, step), float("nan")), genesis.randint(0, 1031, (5,))
+    x[:, :1031], t[2] = genesis.randn(5, 1031), -100
+    return x, t
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("step", [1088, 1040, 1032, 1031])
+def test_losses_of_rows_with_gaps(step, way):
+    """What is behind a row is read, and nothing else of it."""
+    with emulated(way):
+        x, t = wide_logits(step)
+        same(graded_loss, x, t, tolerance=1e-6)
+        shared = genesis.from_dlpack(x.to("cuda"))  # of whose memory nothing is known
+        loss = F.cross_entropy(shared[:, :1031], t.to("cuda"))
+        np.testing.assert_allclose(loss.item(), graded_loss(x, t)[0].item(), rtol=1e-6)
+
+
+def test_rows_of_losses_are_gone_through_16_bytes_at_a_time(library):
+    """Of logits with gaps behind their rows, up to a multiple of 16 elements: parameters say so."""
+    step, args = head(classes=1031)
+    values, start = [], losses.Row.start
+
+    def noted(self, on, stream, grid, given):
+        values.append(given[-4:-1])
+        start(self, on, stream, grid, given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses.Row, "start", noted)
+        got, _ = compiled(library, step, *[t.to("cuda") for t in args])
+    close(got, step(*args))
+    assert {*values[-2:]} == {(1031, 1040, 1088)}
+
+
+@needs_triton
+@pytest.mark.slow
+def test_machine_code_of_losses_of_rows_with_gaps():
+    def step():
+        x, t = wide_logits(1088)
+        graded_loss(x.to("cuda", genesis.bfloat16), t.to("cuda"))
+
+    (loss, *_) = [each for each in started(step) if isinstance(each[0], losses.Row)]
+    assert "LDG.E.128" in machine_code(*loss)

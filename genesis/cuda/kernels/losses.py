@@ -21,7 +21,7 @@ from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.kernels import padded
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
-from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.launch.kernel import ALIGNED, Launched, interpreted
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.reports import BITS, reports
@@ -37,7 +37,7 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(x, target, total, loss, counts, report, number, C, step, ignored):
+def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):
     row = tl.program_id(0).to(tl.int64)
     label = tl.load(target + row).to(tl.int64)
     counted = label != ignored
@@ -48,7 +48,8 @@ def kernel(x, target, total, loss, counts, report, number, C, step, ignored):
     sums = tl.zeros([{block}], tl.float32)
     for first in range(0, C, {block}):
         at = first + tl.arange(0, {block})
-        value = tl.load(x + row * step + at, mask=at < C, other=float("-inf")).to(tl.float32)
+        value = tl.load(x + row * step + at, mask=at < wide, other=float("-inf")).to(tl.float32)
+        value = tl.where(at < C, value, float("-inf"))
         larger = tl.maximum(best, value, propagate_nan=tl.PropagateNan.ALL)
         shift = tl.where(larger == float("-inf"), 0.0, larger)
         sums = sums * tl.exp(best - shift) + tl.exp(value - shift)
@@ -86,15 +87,15 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(x, target, total, share, g, out, across, C, step, ignored):
+def kernel(x, target, total, share, g, out, across, C, wide, step, ignored):
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * {block} + tl.arange(0, {block})
     label = tl.load(target + row).to(tl.int64)
     scale = tl.load(share) * tl.load(g).to(tl.float32)
-    value = tl.load(x + row * step + at, mask=at < C, other=0.0).to(tl.float32)
+    value = tl.load(x + row * step + at, mask=at < wide, other=0.0).to(tl.float32)
     value = tl.exp(value - tl.load(total + row)) - tl.where(at == label, 1.0, 0.0)
     value = tl.where(label == ignored, 0.0, value * scale)
-    tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < C)
+    tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < wide)
 """.lstrip()
 
 
@@ -105,18 +106,18 @@ class Row(Launched):
         self.source = source.format(block=block, mask=(1 << BITS) - 1)
         self.dtypes, self.writes, self.reports = dtypes, writes, reports
         report = ("*i64", "i64") if reports else ("i64",)
-        self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i64", "i64")
-        self.letters = "Q" * len(dtypes) + ("Qq" if reports else "q") + "iqq"
+        self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i32", "i64", "i64")
+        self.letters = "Q" * len(dtypes) + ("Qq" if reports else "q") + "iiqq"
         numbers = {len(dtypes) + 1} if reports else set()
         self.warps, self.free = 8 if block > 1024 else 4, frozenset({*numbers, len(self.letters) - 1})
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
         """How many elements of each operand there are."""
-        rows, (classes, step, _) = grid[0], values[-3:]
-        logits = (rows - 1) * step + classes
+        rows, (wide, step, _) = grid[0], values[-3:]
+        logits = (rows - 1) * step + wide
         if self.reports:
             return [logits, rows, rows, rows, rows]
-        return [logits, rows, rows, 1, 1, (rows - 1) * values[len(self.dtypes)] + classes]
+        return [logits, rows, rows, 1, 1, (rows - 1) * values[len(self.dtypes)] + wide]
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
         first = len(self.dtypes) - self.writes
@@ -132,7 +133,7 @@ class Row(Launched):
             for array, result in zip([*arrays, *report], results, strict=False):
                 array[...] = result
             return
-        classes, step, ignored = values[-3:]
+        classes, _, step, ignored = values[-4:]
         x = _matrix(arrays[0], grid[0], classes, step).astype(F32)
         with np.errstate(all="ignore"):
             if self.reports:
@@ -227,6 +228,18 @@ def _laid(input: CudaArray) -> CudaArray:
     return input if input.strides[1] == 1 and input.strides[0] >= 0 else MEMORY.copy(input)
 
 
+def _wide(rows: CudaArray) -> int:
+    """How many elements of a row are gone through: with some of the gap behind it where that is wide enough for all to be
+    done 16 bytes at a time.
+    """
+    (count, columns), step, size = rows.shape, rows.strides[0], rows.dtype.itemsize
+    wide = -(-columns // ALIGNED) * ALIGNED
+    end = rows.address + ((count - 1) * step + wide) * size
+    block = getattr(rows.storage, "block", None)  # of memory of others we do not know how far it goes
+    inside = block is not None and end <= block.address + block.size
+    return wide if inside and step % ALIGNED == 0 and wide <= step else columns
+
+
 def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> tuple[CudaArray, CudaArray, CudaArray]:
     """The mean of the losses as a number of a dtype, the logarithm of the sum of each row, and the share of a row."""
     (rows, classes), on, input = logits.shape, logits.on, _laid(logits)
@@ -237,7 +250,7 @@ def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> 
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]
     kernel = losses(input.dtype, target.dtype, block_of(classes))
-    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, input.strides[0], ignored))
+    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, _wide(input), input.strides[0], ignored))
     addresses = [x.address for x in (loss, counts, out, share)]
     mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
     return out, total, share
@@ -262,8 +275,9 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     stream = used(input, target, total, share, g, out).handle
     addresses = [x.address for x in (input, target, total, share, g, out)]
     grid = rows, -(-classes // block), 1
+    wide = min(_wide(input), _wide(out))
     gradients(input.dtype, target.dtype, g.dtype, block).start(
-        out.on, stream, grid, (*addresses, out.strides[0], classes, input.strides[0], ignored)
+        out.on, stream, grid, (*addresses, out.strides[0], classes, wide, input.strides[0], ignored)
     )
     return out, None, None
 
