@@ -14,7 +14,7 @@ from genesis import jit
 from genesis.cuda.arrays import MEMORY
 from genesis.cuda.kernels import losses, padded
 from genesis.cuda.libraries import loading
-from genesis.cuda.steps.apart import apart
+from genesis.cuda.steps.apart import apart, is_apart
 from genesis.nn import functional as F
 
 
@@ -180,7 +180,7 @@ def test_without_the_library_rows_lie_together():
 def test_what_loops_write_has_rows_apart_and_its_room_in_the_arena(library, copies):
     """Operands and gradients of products that kernels of loops write and read."""
     genesis.manual_seed(1)
-    x, w, v = genesis.randn(8, 16), genesis.randn(16, 131), genesis.randn(131, 24)
+    x, w, v = genesis.randn(64, 512) / 20, genesis.randn(512, 131), genesis.randn(131, 512)
 
     def step(x, w, v):
         x, w, v = (t.detach().requires_grad_() for t in (x, w, v))
@@ -202,7 +202,19 @@ def test_what_loops_write_has_rows_apart_and_its_room_in_the_arena(library, copi
             low, high = plan.where[a].index, plan.where[b].index
             assert never or a is b or low > high or low + (a.spec.shape[0] - 1) * 272 + 262 <= high
     same_bytes = [e for e in made.explain().entries if "matmul" in e.title]
-    assert same_bytes[0].written == 8 * 131 * 2  # gaps are not moved
+    assert same_bytes[0].written == 64 * 131 * 2  # gaps are not moved
+
+
+def test_loops_that_lose_more_than_products_gain_stay_as_they_are(library):
+    def step(x, w, v):
+        return F.linear(x, w).tanh() @ v
+
+    for width, gaps in ((16, 0), (512, 2)):
+        x, w, v = [
+            genesis.ones(*n, dtype=genesis.bfloat16, device="cuda") for n in ((8, width), (131, width), (131, width))
+        ]
+        program = apart(jit.trace(step, x, w, v).program)
+        assert len([call for call in program.calls if is_apart(call.outs[0].spec)]) == gaps
 
 
 def test_what_leaves_a_step_has_no_gaps(library):

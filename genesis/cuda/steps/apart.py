@@ -18,9 +18,10 @@ from genesis.core.call.halves import HALVES
 from genesis.cuda.kernels import products
 from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
 from genesis.cuda.kernels.lowering import RULED
-from genesis.cuda.kernels.padded import BYTES, padded_strides
+from genesis.cuda.kernels.padded import BYTES, MOVED, RATES, padded_strides
 from genesis.cuda.libraries import cublaslt
 from genesis.cuda.libraries.loading import library
+from genesis.cuda.steps.told import operations, size_of
 from genesis.jit.arguments import Var
 from genesis.jit.program import Call, Program, op_of
 from genesis.jit.storage import Region
@@ -53,13 +54,23 @@ def _chosen(program: Program) -> Iterator[tuple[Var, Var]]:
             if not _stays_a_view(call, regions[call.outs[0]]):
                 kept.add(regions[call.outs[0]].root)
             continue
-        for var in (*call.inputs, *call.outs):
-            uses.setdefault(regions[var].root if var in regions else var, []).append(call)
+        for root in {regions[v].root if v in regions else v for v in (*call.inputs, *call.outs)}:
+            uses.setdefault(root, []).append(call)
     for out in [call.outs[0] for call in program.calls if len(call.outs) == 1]:
         wanted = out not in kept and out not in regions and _is_odd(out.spec)
-        if wanted and all(map(_takes_gaps, uses[out])) and any([each.op in products.OPS for each in uses[out]]):
+        if wanted and all(map(_takes_gaps, uses[out])) and _pays(out.spec, uses[out]):
             spec = out.spec
             yield out, Var(replace(spec, strides=padded_strides(spec.shape, spec.dtype.itemsize)))
+
+
+def _pays(spec: Spec, uses: list[Call]) -> bool:
+    """Whether products gain more than loops lose, which do not go from one end of memory to the other then: each takes twice
+    as long, about.
+    """
+    slow = RATES[math.gcd(spec.shape[-1] * spec.dtype.itemsize, BYTES)]
+    work = sum([operations(call) for call in uses if call.op in products.OPS])
+    loops = len([call for call in uses if call.op not in products.OPS and call.op not in LOSSES])
+    return work / slow - work / RATES[BYTES] > loops * size_of(spec) / MOVED
 
 
 def _stays_a_view(call: Call, region: Region) -> bool:
