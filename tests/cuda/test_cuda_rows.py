@@ -6,6 +6,7 @@ import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
 import genesis
+from genesis.cuda.kernels.losses import LONG
 from genesis.cuda.launch.kernel import Launched
 from genesis.nn import functional as F
 
@@ -66,6 +67,14 @@ def test_cross_entropy(shape, dtype, gpu):
     if shape[0] > 2:
         t[1] = -100
     same(graded(lambda x, t: F.cross_entropy(x, t) * 3), x, t, tolerance=3e-6 if dtype is genesis.float32 else 2e-2)
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float16])
+@pytest.mark.parametrize("classes", [6000, 8192])
+def test_cross_entropy_of_rows_that_begin_at_16_bytes(classes, dtype, gpu):
+    """... with and without a rest behind the last whole block."""
+    x, t = genesis.randn(2, classes).to(dtype), genesis.randint(0, classes, (2,))
+    same(graded(lambda x, t: F.cross_entropy(x, t) / 16), x, t, tolerance=3e-6 if dtype is genesis.float32 else 2e-3)
 
 
 def test_cross_entropy_of_wide_numbers_and_layouts(gpu):
@@ -130,6 +139,23 @@ def test_machine_code_of_a_sum_of_all_elements():
     (kernel, aligned, grid), *_ = [each for each in launches if type(each[0]).__name__ == "Kernel"]
     text = machine_code(kernel, aligned)
     assert "LDG.E.128" in text and "LDG.E.U16" not in text and grid[0] >= 3 * 132
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [50257, 50272])
+def test_machine_code_of_cross_entropy(classes):
+    """One power of two for each element, about, of what is read in the loop and of what is left behind it."""
+
+    def graded_loss():
+        x = genesis.zeros(2, classes, device="cuda", dtype=genesis.bfloat16).requires_grad_()
+        F.cross_entropy(x, genesis.zeros(2, dtype=genesis.int64, device="cuda")).backward()
+
+    made = started(graded_loss)
+    texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ == "Row"]
+    assert len(texts) == 2
+    for text in texts:
+        assert text.count("MUFU.EX2") <= 2 * 1.3 * LONG / 256 and ("LDG.E.128" in text) == (classes % 16 == 0)
 
 
 def started_with_grids(function):

@@ -7,6 +7,7 @@ A class that is none is reported, as an index is.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,33 @@ from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.reports import BITS, reports
 from genesis.jit.lowering.triton_code import pointer_to
+from genesis.jit.lowering.triton_functions import needed
 
 LONG = 4096  # elements of a block of a row
 I64 = np.dtype(np.int64)
 Grid = tuple[int, int, int]
 
-_LOSS = """
+_HEAD = """
 import triton
 import triton.language as tl
+
+
+""".lstrip()
+
+# a thread has a maximum of several elements at a time, and for that one power of two besides those of the elements: of those
+# beside each other that it reads at once, or, where rows begin anywhere, of those that lie a thread for each apart. What is
+# no whole block is read apart, as what a mask says is read one by one
+_BESIDE = {"axis": "1", "wide": ":, None",
+           "at": "tl.arange(0, {lanes})[:, None] * {several} + tl.arange(0, {several})[None, :]"}  # fmt: skip
+_APART = {"axis": "0", "wide": "None, :",
+          "at": "tl.arange(0, {several})[:, None] * {lanes} + tl.arange(0, {lanes})[None, :]"}  # fmt: skip
+_LOSS = """
+@triton.jit
+def joined(best, sums, value):
+    larger = tl.maximum(best, tl.max(value, {axis}))
+    shift = tl.where(larger == float("-inf"), 0.0, larger)
+    powers = power_of_two((value - shift[{wide}]) * {bits})
+    return larger, sums * power_of_two((best - shift) * {bits}) + tl.sum(powers, {axis})
 
 
 @triton.jit
@@ -44,22 +64,20 @@ def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignore
     bad = counted & ((label < 0) | (label >= C))
     tl.store(report, number | (label & {mask}), mask=bad)
     own = tl.where(counted & (bad == 0), label, 0)
-    best = tl.full([{block}], float("-inf"), tl.float32)
-    sums = tl.zeros([{block}], tl.float32)
-    for first in range(0, C, {block}):
-        at = first + tl.arange(0, {block})
-        value = tl.load(x + row * step + at, mask=at < wide, other=float("-inf")).to(tl.float32)
-        value = tl.where(at < C, value, float("-inf"))
-        larger = tl.maximum(best, value, propagate_nan=tl.PropagateNan.ALL)
-        shift = tl.where(larger == float("-inf"), 0.0, larger)
-        sums = sums * tl.exp(best - shift) + tl.exp(value - shift)
-        best = larger
+    best = tl.full([{lanes}], float("-inf"), tl.float32)
+    sums = tl.zeros([{lanes}], tl.float32)
+    at = {at}
+    whole = C // {block} * {block}
+    for first in range(0, whole, {block}):
+        best, sums = joined(best, sums, tl.load(x + row * step + first + at).to(tl.float32))
+    rest = tl.load(x + row * step + whole + at, mask=whole + at < wide, other=float("-inf")).to(tl.float32)
+    best, sums = joined(best, sums, tl.where(whole + at < C, rest, float("-inf")))
     most = tl.max(best, 0)
     shift = tl.where(most == float("-inf"), 0.0, most)
-    whole = most + tl.log(tl.sum(sums * tl.exp(best - shift), 0))
+    logarithm = most + tl.log(tl.sum(sums * power_of_two((best - shift) * {bits}), 0))
     picked = tl.load(x + row * step + own).to(tl.float32)
-    tl.store(total + row, whole)
-    tl.store(loss + row, tl.where(counted, whole - picked, 0.0))
+    tl.store(total + row, logarithm)
+    tl.store(loss + row, tl.where(counted, logarithm - picked, 0.0))
     tl.store(counts + row, counted.to(tl.float32))
 """.lstrip()
 
@@ -82,18 +100,14 @@ def kernel(loss, counts, out, share, n):
 """.lstrip()
 
 _GRADIENT = """
-import triton
-import triton.language as tl
-
-
 @triton.jit
 def kernel(x, target, total, share, g, out, across, C, wide, step, ignored):
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * {block} + tl.arange(0, {block})
     label = tl.load(target + row).to(tl.int64)
     scale = tl.load(share) * tl.load(g).to(tl.float32)
-    value = tl.load(x + row * step + at, mask=at < wide, other=0.0).to(tl.float32)
-    value = tl.exp(value - tl.load(total + row)) - tl.where(at == label, 1.0, 0.0)
+    value = tl.load(x + row * step + at, mask=at < wide, other=0.0).to(tl.float32) - tl.load(total + row)
+    value = power_of_two(value * {bits}) - tl.where(at == label, 1.0, 0.0)
     value = tl.where(label == ignored, 0.0, value * scale)
     tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < wide)
 """.lstrip()
@@ -102,14 +116,20 @@ def kernel(x, target, total, share, g, out, across, C, wide, step, ignored):
 class Row(Launched):
     """A kernel of rows of logits: operands by their dtypes, and how many of each are read."""
 
-    def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool) -> None:
-        self.source = source.format(block=block, mask=(1 << BITS) - 1)
+    def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool,
+                 beside: int = 0) -> None:  # fmt: skip
+        self.warps = 8 if block > 1024 else 4
+        lanes = min(block // beside if beside else 32 * self.warps, block)
+        tile = _BESIDE if beside else _APART
+        names = {name: text.format(lanes=lanes, several=block // lanes) for name, text in tile.items()}
+        lines = source.format(block=block, lanes=lanes, mask=(1 << BITS) - 1, bits=math.log2(math.e), **names)
+        self.source = _HEAD + "\n".join([*needed([lines]), lines])
         self.dtypes, self.writes, self.reports = dtypes, writes, reports
         report = ("*i64", "i64") if reports else ("i64",)
         self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i32", "i64", "i64")
         self.letters = "Q" * len(dtypes) + ("Qq" if reports else "q") + "iiqq"
         numbers = {len(dtypes) + 1} if reports else set()
-        self.warps, self.free = 8 if block > 1024 else 4, frozenset({*numbers, len(self.letters) - 1})
+        self.free = frozenset({*numbers, len(self.letters) - 1})
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
         """How many elements of each operand there are."""
@@ -196,8 +216,9 @@ def mean(dtype: Any) -> Mean:
 
 
 @functools.cache
-def losses(dtype: Any, labels: Any, block: int) -> Row:
-    return Row(_LOSS, (dtype, labels, F32, F32, F32), 3, block, True)
+def losses(dtype: Any, labels: Any, block: int, beside: int) -> Row:
+    """``beside`` elements are read at once; 0: rows begin anywhere."""
+    return Row(_LOSS, (dtype, labels, F32, F32, F32), 3, block, True, beside)
 
 
 @functools.cache
@@ -249,7 +270,9 @@ def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> 
     stream = used(input, target, total, loss, counts, out, share).handle
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]
-    kernel = losses(input.dtype, target.dtype, block_of(classes))
+    block = block_of(classes)
+    beside = ALIGNED // input.dtype.itemsize if input.strides[0] % ALIGNED == 0 and block > 1024 else 0
+    kernel = losses(input.dtype, target.dtype, block, beside)
     kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, _wide(input), input.strides[0], ignored))
     addresses = [x.address for x in (loss, counts, out, share)]
     mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
