@@ -21,7 +21,7 @@ from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to, type_of
 
-WIDTH, HEIGHT = 128, 32  # of the tile that a program reads at once
+WIDTH, HEIGHT = 64, 64  # of the tile that a program reads at once
 PROGRAMS = 1056  # eight for each processor of an H100: with fewer too little of memory is asked for at a time
 FEWEST = 128  # rows of a program
 Grid = tuple[int, int, int]

@@ -49,7 +49,7 @@ WHOLE = 1 << 16  # elements that one program goes through sooner than another ke
 # programs of a processor: with few too little of memory is asked for at a time; those that need the totals of all others
 # read as many numbers as there are programs, each
 EACH, OF_TOTALS = 8, 2
-BLOCK = 1 << 12  # elements that such a program reads at once
+BLOCK = 1 << 11  # elements that such a program reads at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,9 +39,9 @@ from genesis.jit.lowering.triton_values import Values
 
 NAME = "kernel"
 LANES = 1024  # of a block of rounds
-WIDTH = 128  # rows of a block, where rows are few and columns many
+WIDTH, NARROW = 128, 32  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
-BLOCK = 1 << 12  # lanes that go down columns together, and those of a block of a chunk
+BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
 ROW = 1 << 14  # elements of a row that is held in registers
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
 
@@ -141,7 +141,7 @@ class _Writer(Values):
         self.most = LANES if told else min(LANES, max(_power(count), 32))
         columns = max([_rounds(each) for each in loop.body if isinstance(each, For)], default=0)
         if columns >= MANY and count < FEW * LANES:
-            self.most = min(WIDTH, self.most)
+            self.most = min(WIDTH if CHUNK in self.counts else NARROW, self.most)
             self.together = max([self._lanes_of(each) for each in loop.body if isinstance(each, For)]) // self.most
         self.rows, self.program = loop.axes, program
         with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
@@ -151,7 +151,7 @@ class _Writer(Values):
     def _lanes_of(self, loop: For) -> int:
         """How many go down columns together: as many as memory can be asked for, of what has few values for each of them."""
         values = len({load for total in loop.totals for load in loads_of(total.value)}) + len(loop.totals)
-        return BLOCK if values <= 3 else BLOCK // 2 if values <= 6 else LANES
+        return BLOCK if values <= 3 else LANES
 
     # ---- statements
 
