@@ -160,7 +160,9 @@ class CublasLt:
         demand(all([x % n == 0 for x, n in zip((a, b, c, d), known[3], strict=True)]), "less aligned than was said")
         demand(count >= 4096 and space % 16 == 0, "a workspace")
         scale = ctypes.c_double if about["compute"] == 70 else ctypes.c_float
-        demand((scale.from_address(alpha).value, scale.from_address(beta).value) == (1.0, 0.0), "other scales")
+        adds = scale.from_address(beta).value
+        demand(scale.from_address(alpha).value == 1.0 and adds in (0.0, 1.0), "other scales")
+        demand(not (adds and about[8]), "a bias that is added twice")
         bias, batch = about[8], out[5]
         kind = dtype_of(out["kind"])
         turned = [bool(about[3]), bool(about[4])]
@@ -186,7 +188,8 @@ class CublasLt:
             total = x @ y
             if bias:
                 total += spaces.array(bias, kind, out["rows"]).astype(wide)[:, None]
-            matrices(spaces, out, d)[...] = total.astype(kind)
+            into = matrices(spaces, out, d)
+            into[...] = (total + into.astype(wide) if adds else total).astype(kind)
 
         self.work.submit(stream, spans, compute)
         self.products.append((batch, out["columns"], out["rows"], DTYPES[out["kind"]], bool(bias)))

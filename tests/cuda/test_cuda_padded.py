@@ -48,6 +48,25 @@ FORMS = {  # a function, shapes, and the leading dimensions of the left, the rig
 }  # fmt: skip
 
 
+DIVIDED = {  # a function, shapes, and of each product rows, columns (of the result) and whether it has a bias
+    "columns of the result": (lambda x, y: x @ y, [(6, 16), (16, 19)], [(6, 16, False), (6, 3, False)]),
+    "a layer": (F.linear, [(2, 3, 16), (19, 16), (19,)], [(6, 16, True), (6, 3, True)]),
+    "a sum": (lambda x, y: x @ y, [(6, 19), (19, 16)], [(6, 16, False)] * 2),
+    "rows that are columns": (lambda x, y: x.t() @ y, [(24, 11), (24, 16)], [(8, 16, False), (3, 16, False)]),
+    "sums and columns, with a bias": (F.linear, [(5, 9), (17, 9), (17,)], [(5, 16, True), (5, 16, False), (5, 1, True), (5, 1, False)]),
+    "a single one": (lambda x, y: x @ y, [(1, 16), (16, 19)], [(1, 16, False), (1, 3, False)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_a_large_product_is_of_extents_that_tensor_cores_take(name, products, monkeypatch):
+    """And small ones of what is left, of which those of a sum are added."""
+    monkeypatch.setattr(padded, "LARGE", 0)
+    function, shapes, made = DIVIDED[name]
+    same(function, *tensors(*shapes), tolerance=2e-2)
+    assert [(rows, columns, biased) for _, rows, columns, _, biased in products.products] == made
+
+
 @pytest.mark.parametrize("dtype", [genesis.bfloat16, genesis.float16], ids=str)
 @pytest.mark.parametrize("name", FORMS)
 def test_the_library_multiplies_copies_whose_rows_are_further_apart(name, dtype, products):

@@ -1,7 +1,7 @@
 """Products of 16-bit matrices whose rows do not begin at multiples of 16 bytes.
 
-Tensor cores are fed 16 bytes at once, and cuBLASLt asks that of addresses and of what is from one row to the next; extents
-may be anything. For other matrices it has kernels of an older kind, a quarter as fast or less: where a product is large
+Tensor cores are fed 16 bytes at once, and cuBLASLt asks that of addresses and of what is from one row to the next, and of
+extents along rows. For other matrices it has kernels of an older kind, a quarter as fast or less: where a product is large
 enough, it is made of copies whose rows are further apart, and what it gives is copied to where it belongs.
 
     logits (16384, 50257)   rows of 100514 bytes   ->   rows of 100608 bytes, of which 94 are nothing
@@ -29,6 +29,7 @@ WIDE = 2048  # bytes of a row from which the rest of a line is little
 RATES = {2: 140e12, 4: 280e12, 8: 280e12, BYTES: 600e12}
 MOVED, COPIED = 4e12, 3e12  # bytes in a second of a product that is bound by them, and of a copy
 STARTED = 5e-6  # seconds that each copy takes in any case
+LARGE = 1 << 35  # operations from which a product may be several
 
 
 class _Wanted(threading.local):  # no context variable: kernels are run in contexts of their own
@@ -99,12 +100,57 @@ def multiplied(
         alike, out = False, wanted if multiple(wanted) == BYTES else padded(shape, x.dtype, x.device)
         (x, az), (y, bz) = (_aligned(a, step) for a, step in zip((x, y), steps, strict=True))
         steps = az, bz
-    repeated = cublaslt.multiplied(x, y, bias, out, batch, steps)
-    if repeated is None:
-        return None, None
+    parts = divided(x, y, bias, out) if half and batch == 1 else [(x, y, bias, out, False)]
+    alike &= len(parts) == 1
+    for left, right, added, into, adds in parts:
+        repeated = cublaslt.multiplied(left, right, added, into, batch, steps, adds)
+        if repeated is None:
+            return None, None
     if out is not wanted:
         MEMORY.assign(wanted, out)
     return wanted, Direct(shape, repeated) if alike else None
+
+
+Part = tuple[
+    CudaArray, CudaArray, CudaArray | None, CudaArray, bool
+]  # operands, bias, result, and whether it is added to
+
+
+def divided(x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> list[Part]:
+    """A large product as one of extents along rows that are multiples of 16 bytes, as cuBLASLt's fast kernels ask, and small
+    ones of the few rows or columns that are left.
+    """
+    (m, k), n, step = x.shape[-2:], y.shape[-1], BYTES // x.dtype.itemsize
+    if out.ndim < 2 or 2 * m * k * n < LARGE or min(map(multiple, (x, y, out))) < BYTES:
+        return [(x, y, bias, out, False)]
+    along_k = x.strides[-1] == 1 or y.strides[-1] != 1  # an extent of rows of x, or of y turned
+    lefts = m % step if x.strides[-1] != 1 else 0, n % step, k % step if along_k else 0
+    rows, columns, depths = (_cut(size, left) for size, left in zip((m, n, k), lefts, strict=True))
+    return [
+        (
+            _part(x, row, depth),
+            _part(y, depth, column),
+            None
+            if bias is None or depth[0]
+            else _part(bias.seen(0, (1, n), (n, 1)), (0, 1), column).seen(0, column[1:], (1,)),
+            _part(out.seen(0, (m, n), out.strides[-2:]), row, column),
+            depth[0] > 0,
+        )
+        for row in rows
+        for column in columns
+        for depth in depths
+    ]
+
+
+def _cut(size: int, left: int) -> list[tuple[int, int]]:
+    """Where the parts of an extent begin, and how long they are."""
+    return [(at, count) for at, count in ((0, size - left), (size - left, left)) if count]
+
+
+def _part(x: CudaArray, rows: tuple[int, int], columns: tuple[int, int]) -> CudaArray:
+    down, right = x.strides[-2:]
+    offset = (rows[0] * down + columns[0] * right) * x.dtype.itemsize
+    return x.seen(offset, (rows[1], columns[1]), (down, right))
 
 
 def pays(*arrays: CudaArray) -> bool:

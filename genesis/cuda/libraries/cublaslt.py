@@ -85,7 +85,13 @@ def matrix(rows: int, columns: int, steps: tuple[int, int]) -> Matrix | None:
 
 
 def multiplied(
-    x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, batch: int, steps: tuple[int, int]
+    x: CudaArray,
+    y: CudaArray,
+    bias: CudaArray | None,
+    out: CudaArray,
+    batch: int,
+    steps: tuple[int, int],
+    adds: bool = False,
 ) -> Repeated | None:
     """``out = x @ y + bias``, of the last two dimensions, and how that is done again; None where cuBLASLt does not do it. The
     rows of ``out`` may have gaps between them, each as large as the others.
@@ -93,6 +99,7 @@ def multiplied(
     Args:
         batch: how many products
         steps: strides from one matrix of ``x`` and ``y`` to the next
+        adds: to what is in ``out``
     """
     if library(NAME) is None:
         return None
@@ -106,7 +113,7 @@ def multiplied(
         return None
     m, k, n = out.shape[-2] if batch > 1 else out.size // out.shape[-1], x.shape[-1], out.shape[-1]
     row = out.strides[-2] if out.ndim > 1 else n
-    like = m, k, n, x.strides[-2:], y.strides[-2:], row, out.dtype, batch, steps
+    like = m, k, n, x.strides[-2:], y.strides[-2:], row, out.dtype, batch, steps, adds
     return Repeated(products, like) if products.start(like, x, y, bias, out) else None
 
 
@@ -157,7 +164,7 @@ class Products:
 
     # ---- a kind of product
 
-    def _planned(self, m: int, k: int, n: int, left: Any, right: Any, row: int, dtype: Any, batch: int, steps: Any,
+    def _planned(self, m: int, k: int, n: int, left: Any, right: Any, row: int, dtype: Any, batch: int, steps: Any, adds: bool,
                  aligned: tuple[int, ...], bias: CudaArray | None) -> Plan | None:  # fmt: skip
         first, second = matrix(k, n, right), matrix(m, k, left)
         if first is None or second is None:
@@ -174,7 +181,7 @@ class Products:
         layouts = tuple([self._layout(kind, lying, batch, step) for lying, step in each])
         tries = ALGORITHMS if batch * m * n * k >= LARGE and wanted() else 1
         best = self._best(description, layouts, aligned, tries)
-        scales = np.array([1, 0], np.float64 if exact else np.float32)
+        scales = np.array([1, adds], np.float64 if exact else np.float32)
         if not best:
             return None
         return Plan(description, layouts, best[0], scales, tuple(best))  # type: ignore[arg-type]
