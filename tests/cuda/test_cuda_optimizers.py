@@ -111,22 +111,36 @@ def test_machine_code():
         assert "LDG.E.128" in machine_code(kernel, tuple(range(len(kernel.letters) - len(kernel.kernel.numbers))))
 
 
+def steps_of_three_layers():
+    """A compiled step of training, called twice, of parameters of one size."""
+    layers = [genesis.nn.Linear(16, 16, bias=False, device="cuda") for _ in range(3)]
+    optimizer = genesis.optim.AdamW([p for layer in layers for p in layer.parameters()])
+
+    @genesis.compile
+    def step(x):
+        optimizer.zero_grad()
+        for layer in layers:
+            x = layer(x)
+        x.square().mean().backward()
+        optimizer.step()
+
+    for _ in range(2):
+        step(genesis.ones(4, 16, device="cuda"))
+    return step
+
+
 def test_parameters_of_one_size_are_a_loop_each_in_one_launch():
     """Numbers that all updates read do not make one loop of them, which would need a register for each value of each."""
     with emulated():
-        layers = [genesis.nn.Linear(8, 8, bias=False, device="cuda") for _ in range(3)]
-        optimizer = genesis.optim.AdamW([p for layer in layers for p in layer.parameters()])
-
-        @genesis.compile
-        def step(x):
-            optimizer.zero_grad()
-            for layer in layers:
-                x = layer(x)
-            x.square().mean().backward()
-            optimizer.step()
-
-        for _ in range(2):
-            step(genesis.ones(4, 8, device="cuda"))
-        (entry,) = step._recent
+        (entry,) = steps_of_three_layers()._recent
         (updates,) = [p for p in entry.step.phases if any([call.op == "fused.adam_step" for call in p.calls])]
         assert len(updates.stages) == 3 and all([len(stage.operands) <= 14 for stage in updates.stages])
+
+
+@needs_triton
+@pytest.mark.slow
+def test_machine_code_in_a_step_whose_numbers_lie_in_memory():
+    """Those begin anywhere; all else is read and written 16 bytes at a time."""
+    (several,) = [each for each in started(steps_of_three_layers) if type(each[0]).__name__ == "Several"]
+    text = machine_code(*several)
+    assert "LDG.E.128" in text and text.count("STG.E.128") == text.count("STG.E")

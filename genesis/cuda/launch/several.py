@@ -50,8 +50,14 @@ class Several(Launched):
         self.start(on, stream, (programs, 1, 1), (*addresses, *counts, *numbers))
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
-        """Pointers and lengths, if all are: few machine codes."""
-        return () if reduce(or_, values[: len(self.whole)]) % 16 else self.whole
+        """The pointers to an operand if those of all sets are, as lengths are: few machine codes. Numbers of a program in memory
+        lie anywhere.
+        """
+        if not reduce(or_, values[: len(self.whole)]) % 16:
+            return self.whole
+        size, last = len(self.own), (len(self.own) + 1) * self.count
+        groups = [range(i, size * self.count, size) for i in range(size)] + [range(size * self.count, last)]
+        return tuple(sorted([i for group in groups if all([values[i] % 16 == 0 for i in group]) for i in group]))
 
     def sets(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The values of the parameters of the kernel, for each set."""
