@@ -190,7 +190,7 @@ def _gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, ign
 class Mean(Launched):
     """The kernel that joins the losses of rows into one number of a dtype."""
 
-    source, letters = _MEAN.format(block=1024), "QQQQi"
+    source, letters, warps = _MEAN.format(block=2 * LONG), "QQQQi", 8
 
     def __init__(self, dtype: Any) -> None:
         self.dtypes = F32, F32, dtype, F32
