@@ -264,3 +264,21 @@ def test_kernels_on_two_streams_are_ordered_by_the_program(gpu):
         y + 1.0
     cuda.current_stream().wait_stream(side)
     assert (y + 1.0).sum().item() == 300
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float16])
+def test_another_whole_number_needs_no_other_kernel(dtype, gpu):
+    """Where elements are floats, whose kernels take numbers as parameters."""
+
+    def run(x, n):
+        y = x.clone()
+        y += n
+        return [y, (n - x) * n / (n + 1), x > n, genesis.where(x > 2, x, n), x.clamp(min=n)]
+
+    x = genesis.arange(-3, 6).to(dtype)
+    run(x.to("cuda"), 1)
+    loaded = gpu.calls["load"]
+    for n in (2, 5, -7):
+        for there, here in zip(run(x.to("cuda"), n), run(x, n), strict=True):
+            assert there.dtype == here.dtype and there.cpu().equal(here)
+    assert gpu.calls["load"] == loaded

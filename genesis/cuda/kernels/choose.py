@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from genesis.arrays.spec import Spec
@@ -47,6 +47,9 @@ WRITTEN = {
     **counts.KERNELS,
     **uniques.KERNELS,
 }
+# of floats and a whole number, for which these are what they are for the number as a float
+NUMBERED = {"add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "select_where", "clamp_min", "clamp_max"}  # fmt: skip
+EXACT_TO = 1 << 53  # whole numbers that a float64 holds
 _chosen: dict[Op, Callable[..., Any]] = {}
 
 
@@ -94,6 +97,10 @@ def launched(op: Op) -> Callable[..., Any]:
     def kernel(*args: Any) -> Any:
         if not kernels_wanted():
             return otherwise(*args)
+        for i in floats:
+            if args[i].__class__ is int and op.name in NUMBERED:
+                args = with_floats(args, floats)
+                break
         key = tuple(
             [
                 (a.shape, a.strides, a.dtype) if a.__class__ is CudaArray
@@ -116,6 +123,19 @@ def launched(op: Op) -> Callable[..., Any]:
         return otherwise(*args) if forward is None else kernel(*forward)
 
     return kernel
+
+
+def with_floats(args: tuple[Any, ...], numbers: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments of an elementwise op of floats with floats for whole numbers: another number needs no other kernel then."""
+    arrays = [a for a in arrays_in(args) if a.dtype.kind != "b"]  # a condition does not matter
+    if not arrays or not all([is_float(a) for a in arrays]):
+        return args
+    whole = [i for i in numbers if args[i].__class__ is int and abs(args[i]) <= EXACT_TO]
+    return tuple([float(a) if i in whole else a for i, a in enumerate(args)])
+
+
+def is_float(x: CudaArray) -> bool:
+    return x.dtype.char in "fd" or x.dtype in HALVES
 
 
 def turned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -150,6 +170,8 @@ def updated(op: Op, target: CudaArray, other: Any) -> bool:
         )
         if not (alike and apart):
             return False
+    elif other.__class__ is int and is_float(target) and abs(other) <= EXACT_TO and op.name in NUMBERED:
+        other = float(other)
     elif other.__class__ is not float:
         return False
     if not kernels_wanted():
@@ -168,12 +190,7 @@ def updated(op: Op, target: CudaArray, other: Any) -> bool:
 
 def _update(op: Op, target: CudaArray, other: Any) -> Launches | None:
     given = [target.strides, *([other.strides] if isinstance(other, CudaArray) else [])]
-    usual = (
-        op.kind.aligned
-        and op.tensors == (0, 1)
-        and (target.dtype.char in "fd" or target.dtype in HALVES)
-        and target.size
-    )
+    usual = op.kind.aligned and op.tensors == (0, 1) and is_float(target) and target.size
     if not usual or min([s for strides in given for s in strides], default=1) <= 0:
         return None
     out = Spec(target.shape, target.dtype, strides=target.strides)
