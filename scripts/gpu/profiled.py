@@ -114,7 +114,7 @@ def matched(events: list[dict[str, Any]], names: list[str]) -> list[Any]:
     mine, out = iter(names), []
     for e in events:
         about = e.get("args", {})
-        name = e["name"] if e["name"] != "kernel" else next(mine, "kernel")
+        name = e["name"] if e["name"].lower() != "kernel" else next(mine, "kernel")
         out.append([round(e["dur"], 2), name[:90], about.get("grid"), about.get("block", [0])[0],
                     about.get("registers per thread"), about.get("shared memory")])  # fmt: skip
     return out
