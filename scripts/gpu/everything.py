@@ -41,7 +41,7 @@ PARTS = {
     "benchmark": (1, 0.5),
     "profile": (1, 0.6),
     "peers": (1, 0.75),
-    "correctness": (6, 1.0),
+    "correctness": (10, 1.0),
 }
 
 
