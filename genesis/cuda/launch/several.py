@@ -50,14 +50,17 @@ class Several(Launched):
         self.start(on, stream, (programs, 1, 1), (*addresses, *counts, *numbers))
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
-        """The pointers to an operand if those of all sets are, as lengths are: few machine codes. Numbers of a program in memory
-        lie anywhere.
+        """Lengths, and the pointers to an operand if those of all sets are: few machine codes. Numbers of a program in memory
+        lie anywhere; where a length is none, nothing is read 16 bytes at a time in any case.
         """
-        if not reduce(or_, values[: len(self.whole)]) % 16:
+        first, last = len(self.own) * self.count, (len(self.own) + 1) * self.count
+        if reduce(or_, values[first:last]) % 16:
+            return ()
+        if not reduce(or_, values[:first]) % 16:
             return self.whole
-        size, last = len(self.own), (len(self.own) + 1) * self.count
-        groups = [range(i, size * self.count, size) for i in range(size)] + [range(size * self.count, last)]
-        return tuple(sorted([i for group in groups if all([values[i] % 16 == 0 for i in group]) for i in group]))
+        size = len(self.own)
+        alike = [i for i in range(size) if not reduce(or_, values[i:first:size]) % 16]
+        return (*[k * size + i for k in range(self.count) for i in alike], *range(first, last))
 
     def sets(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The values of the parameters of the kernel, for each set."""
