@@ -1,6 +1,6 @@
 """NVIDIA's GPUs, or one that NumPy stands for (``GENESIS_CUDA=emulate``), under PyTorch's names.
 
-Nothing of it has run on a GPU yet: the guide (``docs/guide/cuda.md``) says what was run on what.
+The guide (``docs/guide/cuda.md``) says what was run on which GPU, and what on the emulated device.
 
 `genesis.cuda.runtime`   the driver, devices, streams and events
 `genesis.cuda.memory`    memory of devices, used again

@@ -1,6 +1,6 @@
 """What steps of reference models launch and move, and what a launch is for the host: budgets that a change must not exceed.
 
-Nothing here has run on a GPU: launches and bytes are those of the plan (`compiled.explain()`), the host's work is counted in
+Nothing here needs a GPU: launches and bytes are those of the plan (`compiled.explain()`), the host's work is counted in
 functions that are entered, over a driver that does nothing.
 """
 

@@ -1,4 +1,4 @@
-"""NVIDIA's libraries, by stand-ins on the emulated device that refuse what the real ones refuse; nothing of it has run on a GPU."""
+"""NVIDIA's libraries, by stand-ins on the emulated device that refuse what the real ones refuse."""
 
 from __future__ import annotations
 
