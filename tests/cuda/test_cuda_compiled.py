@@ -13,6 +13,7 @@ from genesis import cuda, nn
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
+from genesis.cuda.steps import step as step_of_devices
 from genesis.cuda.steps.held import Held
 from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
@@ -234,6 +235,24 @@ def test_memory_of_results_is_there_before_a_graph_is_recorded(gpu):
         np.testing.assert_allclose(product.cpu(), (x @ x).cpu(), rtol=1e-5)
         np.testing.assert_allclose(other.cpu(), (x @ x.t()).cpu(), rtol=1e-5)
     assert is_graph(steps_of(run)[0])
+
+
+def test_large_arguments_of_few_launches_are_read_where_they_are(gpu, monkeypatch):
+    """A graph would read copies of them, which take longer than the launches that it saves."""
+    monkeypatch.setattr(step_of_devices, "LAUNCH", 1e-6)
+    x, y = genesis.randn(1000, 1000).to("cuda"), genesis.randn(1000, 1000).to("cuda")
+    run = genesis.compile(lambda x, y: F.silu(x) * y)
+    for scale in (1.0, 2.0, 3.0):
+        given = x * scale
+        copies = gpu.calls.get("copy", 0)
+        result = run(given, y)
+        copies = gpu.calls.get("copy", 0) - copies
+        np.testing.assert_allclose(result.cpu(), (F.silu(given) * y).cpu(), rtol=1e-6)
+    (step,) = steps_of(run)
+    assert copies == 0 and "7 MB of arguments are read where they are" in str(step.explain())
+    few = genesis.compile(lambda x, y: F.silu(x) * y)
+    _ = [few(x[:9], y[:9]) for _ in range(3)]
+    assert is_graph(steps_of(few)[0])
 
 
 def test_results_that_nobody_keeps_need_one_graph(gpu):

@@ -10,7 +10,7 @@ from then on a call is:
 
 Results are where the graph wrote them: two graphs take turns, and one is launched again when nobody has its results any
 more (`genesis.cuda.steps.ready`). Parameters, and what else is captured, are read and written where they are. A step in
-which the CPU computes something stays as in the first call.
+which the CPU computes something, and one of few launches and large arguments, stays as in the first call.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ from genesis.jit.lowering.plan import planned
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Program
 from genesis.jit.storage import Region
+
+MOVED, LAUNCH = (
+    4e12,
+    10e-6,
+)  # bytes in a second of a copy, read and written, and seconds of the host for a launch: of an H200
 
 
 class DeviceStep(Step):
@@ -67,10 +72,18 @@ class DeviceStep(Step):
         self.phases = tuple([p for p in self.memory_plan.phases if not self._gives(p, copied)])
         self.written = set(self.targets.values())
         self.arguments = len(program.arguments)
-        self.why, self.graphs = "", 0
+        self.why, self.graphs = self._why_no_graph(), 0
         self.small = False  # a graph's results are in memory that it knows: nobody gives it other memory
         self._calls = {id(phase): Called(phase) for phase in self.phases if not phase.stages}
         self._ready: Ready | None = None
+
+    def _why_no_graph(self) -> str:
+        """Arguments that are so large that copying them to where a graph reads them takes longer than the host for launches."""
+        given = [v.spec for v in self.takes[: self.arguments] if v.spec.device.type == "cuda"]
+        copied = sum([2 * math.prod(spec.shape) * spec.dtype.itemsize for spec in given])
+        if copied / MOVED <= len(self.phases) * LAUNCH:
+            return ""
+        return f"{copied >> 21} MB of arguments are read where they are, by {len(self.phases)} launches"
 
     def _passed_on(self) -> dict[int, int]:
         """The results that are arrays of calls as they are, by index, with their number among these: nothing copies them."""
