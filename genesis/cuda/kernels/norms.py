@@ -11,27 +11,21 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.columns import column_sums
 from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.kernels.lowering import MOST, Launches, launches
+from genesis.cuda.kernels.signatures import KNOWN, signature
 from genesis.cuda.kernels.wanted import kernels_wanted
 
 _known: dict[Any, Launches | None] = {}
-_KNOWN = 4096  # as many calls, by how their operands are laid out, are remembered
 
 
 def by_rule(name: str, args: tuple[Any, ...], outs: list[Spec]) -> Launches | None:
     """The launches of a rule for a call that is laid out like this one."""
-    key = (name, _signature(args), *[(spec.shape, spec.dtype, spec.strides) for spec in outs])
+    key = (name, signature(args), *[(spec.shape, spec.dtype, spec.strides) for spec in outs])
     if key not in _known:
-        if len(_known) >= _KNOWN:
+        if len(_known) >= KNOWN:
             _known.clear()
         laid = [Spec(spec.shape, spec.dtype, strides=strides_of(spec)) for spec in outs]
         _known[key] = launches(name, args, laid, True)
     return _known[key]
-
-
-def _signature(value: Any) -> Any:
-    if isinstance(value, CudaArray):
-        return value.shape, value.strides, value.dtype
-    return tuple([_signature(v) for v in value]) if isinstance(value, tuple | list) else (type(value), value)
 
 
 def fits(input: CudaArray, normalized_shape: Any, *parameters: Any) -> bool:
