@@ -214,8 +214,7 @@ def packed(*arrays: CudaArray) -> list[CudaArray]:
 def _laid(array: CudaArray, strides: tuple[int, ...]) -> CudaArray:
     if all([s == wanted for n, s, wanted in zip(array.shape, array.strides, strides, strict=True) if n != 1]):
         return array
-    out = MEMORY.empty(array.shape, array.dtype, array.device)
-    out.strides = strides
+    out = empty(array.on, array.shape, array.dtype, strides)
     MEMORY.assign(out, array)
     return out
 
