@@ -32,7 +32,7 @@ def checks(emulated: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def rated(t: Any, run: Callable[[int], Any], amount: float, unit: str, tiny: bool) -> dict[str, Any]:
     """A kernel's times, and how much it does in a second; nothing of tiny ones."""
-    times = timed(t, run, 1 if tiny else ROUNDS, tiny)
+    times = timed(t, run, tiny)
     return {} if tiny else {**times, unit: amount / (times["one behind the other"] * 1e-3)}
 
 
@@ -41,11 +41,11 @@ def of_step(step: Callable[..., Any], given: tuple[Any, ...], items: int, emulat
     import genesis
 
     run = genesis.compile(step)
-    times = timed(genesis, lambda i: run(*given), 1 if emulated else ROUNDS, emulated)
+    times = timed(genesis, lambda i: run(*given), emulated)
     return {} if emulated else {**times, "items/s": items / (times["one behind the other"] * 1e-3)}
 
 
-def timed(t: Any, run: Callable[[int], Any], rounds: int, tiny: bool) -> dict[str, Any]:
+def timed(t: Any, run: Callable[[int], Any], tiny: bool) -> dict[str, Any]:
     """Milliseconds of a call, by events around it: the median, the least and the most; then of calls without a wait."""
     for i in range(ROTATED):
         run(i)
@@ -53,7 +53,7 @@ def timed(t: Any, run: Callable[[int], Any], rounds: int, tiny: bool) -> dict[st
         return {}
     t.cuda.synchronize()
     times = []
-    for i in range(rounds):
+    for i in range(ROUNDS):
         begin, end = (t.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         run(i % ROTATED)
@@ -61,10 +61,10 @@ def timed(t: Any, run: Callable[[int], Any], rounds: int, tiny: bool) -> dict[st
         end.synchronize()
         times.append(begin.elapsed_time(end))
     begun = time.perf_counter()
-    for i in range(rounds):
+    for i in range(ROUNDS):
         run(i % ROTATED)
     t.cuda.synchronize()
-    each = (time.perf_counter() - begun) / rounds * 1e3
+    each = (time.perf_counter() - begun) / ROUNDS * 1e3
     return {"ms": {"median": median(times), "least": min(times), "most": max(times)}, "one behind the other": each}
 
 

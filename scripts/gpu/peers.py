@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmark import ROUNDS, rated, timed
+from benchmark import rated, timed
 from workloads import KERNELS, SIZES, STEPS
 
 MODES = "eager", "default", "reduce-overhead"
@@ -31,5 +31,5 @@ def of_step(torch: Any, name: str, mode: str, tiny: bool, where: str) -> dict[st
     step, given, items = STEPS[name](torch, tiny, where)
     if mode != "eager":
         step.model.compile(mode=mode)  # type: ignore[attr-defined]
-    times = timed(torch, lambda i: step(*given), 1 if tiny else ROUNDS, tiny)
+    times = timed(torch, lambda i: step(*given), tiny)
     return {} if tiny else {**times, "items/s": items / (times["one behind the other"] * 1e-3)}
