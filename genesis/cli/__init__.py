@@ -2,7 +2,7 @@
 
 `demo`      the main job, told in four parts      `doctor`   what is installed and what each part adds
 `stages`    three of the parts, `breaking` the fourth   `terminal` `svg` `report`   how results are shown
-`docs`      the pages in a browser        `launch` `mpiexec` `rank`   `run` in several ranks
+`docs`      the pages in a browser        `jobs` `launch` `mpiexec` `rank`   `run` in several ranks
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
     """A script: in this process, or in those that a launcher of MPI starts; one that shall be started again is not this."""
     torch = options.torch or "--torch" in options.arguments[:1]
     arguments = [a for i, a in enumerate(options.arguments) if i or a != "--torch"]
-    if options.ranks == 1 and not (options.hosts or options.logs or options.max_restarts):
+    if options.ranks == 1 and options.hosts is None is options.logs and not options.max_restarts:
         from genesis.pytorch.run import run
 
         if any(["RANK" in name or name == "SLURM_PROCID" for name in os.environ]):  # of mpiexec, srun and others
@@ -104,10 +104,8 @@ def _run(options: argparse.Namespace) -> int:
 
             announce()
         return run(options.script, arguments, torch)
-    if options.ranks < 1:
-        print(f"genesis run: -n {options.ranks}, expected at least 1", file=sys.stderr)
-        return 2
-    from genesis.cli.launch import Job, error_of
+    from genesis.cli.jobs import Job
+    from genesis.cli.launch import error_of
     from genesis.cli.lines import forget_unwritten
 
     numbers = (options.hosts, options.logs, options.max_restarts)

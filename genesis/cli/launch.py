@@ -16,11 +16,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from genesis.base.errors import DistributedError
 from genesis.cli import mpiexec
 from genesis.cli.endings import Endings, is_at_its_end, pids
+from genesis.cli.jobs import Job, refusal
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
 from genesis.cli.lines import Lines, show
 from genesis.cli.mpiexec import Kind
@@ -33,26 +34,15 @@ _SHOWN = 16  # ranks of which the last screen says what they did
 _PATIENCE = 1.0  # seconds in which mpiexec ends its ranks when it is asked to
 
 
-class Job(NamedTuple):
-    """What is to be run, and how."""
-
-    script: str
-    arguments: Sequence[str]
-    ranks: int
-    torch: bool = False
-    hosts: str | None = None
-    logs: str | None = None
-    max_restarts: int = 0
-    options: Sequence[str] = ()  # more for mpiexec: how it starts processes on other machines
-
-
 def launch(job: Job) -> int:
     """Run a job; returns the exit status: that of `mpiexec`, 130 after Ctrl-C.
 
     Raises:
-        RuntimeError: there is no mpiexec; the message says what to install
+        RuntimeError: the job cannot begin as it is asked for; or there is no mpiexec, the message says what to install
     """
-    status = 0
+    status, refused = 0, refusal(job)
+    if refused is not None:
+        raise DistributedError(f"run: {refused}")
     sweep()
     for attempt in range(job.max_restarts + 1):
         if attempt:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, DistributedError, MissingImport, message
-from genesis.cli.launch import Job, launch
+from genesis.cli.jobs import Job
+from genesis.cli.launch import launch
 
 
 def library() -> Any:

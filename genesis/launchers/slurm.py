@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from genesis.base.errors import ArgumentValueError, DistributedError, message
-from genesis.cli.launch import Job, launch
+from genesis.cli.jobs import Job
+from genesis.cli.launch import launch
 
 _SIGNAL = 60  # seconds before the end of its time at which Slurm tells a job
 

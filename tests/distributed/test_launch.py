@@ -18,6 +18,7 @@ from ranks import ALLOWED, JOBS, SHARED, needs_mpi, unused_memory
 
 from genesis import cli
 from genesis.cli import launch, leftovers, mpiexec
+from genesis.cli.jobs import Job
 from genesis.distributed import installed, mpi
 
 RUN = [sys.executable, "-m", "genesis", "run"]
@@ -39,6 +40,31 @@ def test_each_line_has_its_rank(tmp_path):
     lines = [f"rank {rank} {rank} 2 {rank} ['well', '-n']" for rank in range(2)]
     assert sorted(done.stdout.splitlines()) == [f"[r{rank}] {line}" for rank, line in enumerate(lines)]
     assert [(tmp_path / "logs" / f"rank{rank}.log").read_text().strip() for rank in range(2)] == lines
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ("-n 0", "-n 0, expected at least 1"),
+        ("-n 100000000", "-n 100000000, which takes more than the .* GiB of this machine's memory"),
+        ("--max-restarts -1", "--max-restarts -1, expected 0 or more"),
+        ("-n 2 --hosts a,,b", "--hosts 'a,,b', expected names of machines with commas between them"),
+        ("-n 2 --hosts=", "--hosts '', expected names of machines"),
+        ("-n 2 --logs=", "--logs '', expected the name of a folder"),
+        ("-n 2 --logs file", "--logs file: this is a file, expected a folder"),
+        ("-n 2 --logs file/logs", "--logs file/logs: Not a directory"),
+        ("-n 2 other", "other: No such file or directory"),
+        ("-n 2 .", "__main__.py: No such file or directory"),
+    ],
+)
+def test_what_cannot_begin_is_refused(tmp_path, monkeypatch, capsys, options, said):
+    """... with a sentence, before anything is started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launch, "_once", lambda job: pytest.fail("started"))
+    Path("file").write_text("")
+    assert cli.main(["run", *options.split(), "file"]) == 2
+    assert re.fullmatch(f"genesis run: {said}.*\n", capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @needs_mpi
@@ -149,7 +175,7 @@ def test_the_launcher_of_open_mpi_is_told_in_its_words(tmp_path, monkeypatch, ca
     path.chmod(0o755)
     script.write_text("import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n")
     monkeypatch.setattr(installed, "launcher", lambda: str(path))
-    job = launch.Job(str(script), [], 2, hosts="a,b", logs=str(tmp_path / "logs"))
+    job = Job(str(script), [], 2, hosts="a,b", logs=str(tmp_path / "logs"))
     assert launch.launch(job) == 137
     said = capfd.readouterr()
     assert said.out == "[r0] rank 0 of 2\n[r1] rank 1 of 2\n"
@@ -264,12 +290,10 @@ def test_mpi_that_may_use_no_free_port_says_so(tmp_path, monkeypatch):
 def test_no_mpiexec_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(installed, "from_wheels", lambda *names: None)
     monkeypatch.setattr(installed.shutil, "which", lambda name: None)
-    assert cli.main(["run", "-n", "2", "script.py"]) == 2
+    assert cli.main(["run", "-n", "2", SCRIPT]) == 2
     assert capsys.readouterr().err == (
         'genesis run: several processes need mpiexec, and there is none\n  try: pip install "genesis-dl[mpi]"\n'
     )
-    assert cli.main(["run", "-n", "0", "script.py"]) == 2
-    assert capsys.readouterr().err == "genesis run: -n 0, expected at least 1\n"
 
 
 def test_one_rank_is_the_ordinary_interpreter(tmp_path, capsys, monkeypatch):
