@@ -104,3 +104,24 @@ def test_machine_code_of_complexes():
     assert len({kernel.code.name for kernel, _ in lanes}) >= 8
     for kernel, aligned in lanes:
         compiled(kernel, aligned)
+
+
+@pytest.mark.parametrize("dtype", [genesis.complex64, genesis.complex128])
+@pytest.mark.parametrize("way", WAYS)
+def test_complex_numbers_that_only_move(way, dtype):
+    """Those of 16 bytes as two words each."""
+    genesis.manual_seed(5)
+    x = genesis.complex(genesis.randn(2, 3, 4), genesis.randn(2, 3, 4)).to(dtype)
+
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        y = x.narrow(1, 1, 2)
+        (y.real * y.imag).sum().backward()
+        return x.grad
+
+    with emulated(way):
+        same(lambda x: genesis.cat([x, x[:, :1]], 1), x)
+        same(lambda x: x.flip(0, 2), x)
+        same(lambda x: x.roll((1, 2), (0, 2)), x)
+        same(lambda x: (x.tril(1), x.triu(-1)), x)
+        same(gradient, x)

@@ -14,6 +14,8 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.gathers import bits
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
 
+WORD = np.dtype(np.uint64)
+
 
 def _copy(x: Any, out: Any) -> None:
     out[...] = x
@@ -27,11 +29,17 @@ COPY = Code(
 )
 
 
+def words(x: CudaArray) -> CudaArray:
+    """The same memory as numbers that Triton moves: elements of 16 bytes are two, along one more dimension."""
+    one = bits(x)
+    return x.seen(0, (*x.shape, 2), (*[2 * s for s in x.strides], 1), WORD) if one is None else one
+
+
 def copied(target: CudaArray, source: CudaArray) -> bool:
     """Write an array into another one of its dtype, elements in any order; whether there is a kernel for that."""
-    to, x = bits(target), bits(source)
-    if to is None or x is None or target.dtype != source.dtype:
+    if target.dtype != source.dtype:
         return False
+    to, x = words(target), words(source)
     strides = broadcast(x, to.shape)
     start(COPY, to.shape, [Placed(x, strides), Placed(to, to.strides)])
     return True
@@ -65,8 +73,6 @@ def flip(input: CudaArray, dims: Sequence[int]) -> Any:
 
 def roll_dims(input: CudaArray, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     out = MEMORY.empty(input.shape, input.dtype, input.device)
-    if bits(input) is None:
-        return NotImplemented
     if not out.size:
         return out
     moved = [0] * input.ndim
@@ -83,7 +89,7 @@ def roll_dims(input: CudaArray, shifts: Sequence[int], dims: Sequence[int]) -> A
 
 def placed(input: CudaArray, shape: Sequence[int], key: Any) -> Any:
     """Zeros of a shape with the array where slices say."""
-    if any([is_array(k) for k in key]) or bits(input) is None:
+    if any([is_array(k) for k in key]):
         return NotImplemented
     out = MEMORY.zeros(tuple(shape), input.dtype, input.device)
     copied(part(out, key), input)
@@ -92,7 +98,7 @@ def placed(input: CudaArray, shape: Sequence[int], key: Any) -> Any:
 
 def put(input: CudaArray, value: CudaArray, key: Any) -> Any:
     """A copy with the value where slices say."""
-    if any([is_array(k) for k in key]) or bits(input) is None or value.dtype != input.dtype:
+    if any([is_array(k) for k in key]) or value.dtype != input.dtype:
         return NotImplemented
     out = MEMORY.copy(input)
     copied(part(out, key), value)
@@ -106,11 +112,7 @@ def contiguous(x: CudaArray) -> CudaArray:
 def cat(tensors: Sequence[CudaArray], dim: int) -> Any:
     """Each piece is a copy to where it goes."""
     pieces = [x for x in tensors if x.size]
-    if (
-        not pieces
-        or any([x.dtype != pieces[0].dtype or x.ndim != pieces[0].ndim for x in pieces])
-        or bits(pieces[0]) is None
-    ):
+    if not pieces or any([x.dtype != pieces[0].dtype or x.ndim != pieces[0].ndim for x in pieces]):
         return NotImplemented
     first = pieces[0]
     dim %= first.ndim
@@ -124,11 +126,14 @@ def cat(tensors: Sequence[CudaArray], dim: int) -> Any:
 
 
 def pad_dim(input: CudaArray, dim: int, start: int, size: int) -> Any:
-    """Zeros where there is nothing to copy; else the op's rule."""
-    if input.size:
+    """Of complex numbers, and where there is nothing to copy; else the op's rule."""
+    if input.size and input.dtype.kind != "c":
         return NotImplemented
     shape = (*input.shape[:dim], size, *input.shape[dim + 1 :])
-    return MEMORY.zeros(shape, input.dtype, input.device)
+    out = MEMORY.zeros(shape, input.dtype, input.device)
+    if input.size:
+        copied(part(out, (*[slice(None)] * dim, slice(start, start + input.shape[dim]))), input)
+    return out
 
 
 # ---- triangles: rows and columns are the first dimensions of the lanes
@@ -153,10 +158,8 @@ TRIANGLE = Code(
 
 def _of_triangle(input: CudaArray, diagonal: int, upper: bool) -> Any:
     out = MEMORY.empty(input.shape, input.dtype, input.device)
-    x, to = bits(input), bits(out)
-    if x is None or to is None:
-        return NotImplemented
-    order = (input.ndim - 2, input.ndim - 1, *range(input.ndim - 2))
+    x, to = words(input), words(out)
+    order = (input.ndim - 2, input.ndim - 1, *range(input.ndim - 2), *range(input.ndim, x.ndim))
     shape, *strides = (tuple([of[d] for d in order]) for of in (x.shape, x.strides, to.strides))
     start(TRIANGLE, shape, [Placed(x, strides[0]), Placed(to, strides[1])], (int(diagonal), 1 if upper else -1))
     return out
