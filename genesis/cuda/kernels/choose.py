@@ -21,6 +21,7 @@ from genesis.cuda.kernels import (
     scans,
     searches,
     sorts,
+    spectra,
     sums,
     taps,
     uniques,
@@ -46,6 +47,7 @@ WRITTEN = {
     **searches.KERNELS,
     **counts.KERNELS,
     **uniques.KERNELS,
+    **spectra.KERNELS,
 }
 # of floats and a whole number, for which these are what they are for the number as a float
 NUMBERED = {"add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "select_where", "clamp_min", "clamp_max"}  # fmt: skip
@@ -139,9 +141,9 @@ def is_float(x: CudaArray) -> bool:
 
 
 def turned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The arguments with copies of the arrays that go backwards through memory; None if there are none that can be copied."""
+    """The arguments with copies of the arrays that go backwards through memory; None if there are none."""
     back = [x for x in arrays_in(args) if min(x.strides, default=0) < 0 and x.size]
-    if not back or any([moves.bits(x) is None for x in back]):
+    if not back:
         return None
     return tuple([_forward(a) for a in args])
 

@@ -22,7 +22,6 @@ HOST = {
     "factors of matrices": "cholesky_factor cofactors eigenvectors hermitian_eigenvectors ldl_factors ldl_system linalg_det "
     "linalg_matrix_exp lu_factors permutation_matrix pseudoinverse qr_factors reflections sign_and_logdet singular_vectors "
     "solve_system triangular_system",
-    "spectra": "fourier half_spectrum from_half_spectrum",
     "integers of other kinds": "gcd lcm binary_exponent",
     "functions with loops that end where each number says": "igamma igammac special_airy_ai special_zeta",
     "blocks for ranks, which share memory of the CPU": "exchange gather_to scatter_from sum_in_tree",

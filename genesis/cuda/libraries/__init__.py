@@ -3,7 +3,8 @@
 `loading`   which of them this process has, and why not the others
 `cublaslt`  products of matrices, with a bias
 `cudnn`     attention and convolutions of 16-bit floats
+`cufft`     Fourier transforms
 `nccl`      tensors of several processes combined and moved
 
-None of them has been called on a GPU yet: what they are called with is checked by stand-ins in the tests.
+What they are called with is checked by stand-ins in the tests.
 """

@@ -14,7 +14,12 @@ from typing import Any
 
 from genesis.cuda.runtime import connection
 
-MODULES = {"cublaslt": "nvmath.bindings.cublasLt", "cudnn": "cudnn", "nccl": "nccl.bindings.nccl"}
+MODULES = {
+    "cublaslt": "nvmath.bindings.cublasLt",
+    "cudnn": "cudnn",
+    "cufft": "nvmath.bindings.cufft",
+    "nccl": "nccl.bindings.nccl",
+}
 _loaded: dict[str, Any] = {}
 _reasons: dict[str, str] = {}
 _stand_ins: dict[str, Any] = {}
