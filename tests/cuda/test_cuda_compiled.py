@@ -11,6 +11,7 @@ import pytest
 import genesis
 from genesis import cuda, nn
 from genesis.cuda.kernels.host import HostWarning
+from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.cuda.steps import step as step_of_devices
@@ -497,14 +498,43 @@ def test_cross_entropy_of_logits(dtype, gpu):
             np.testing.assert_allclose(a, b, rtol=0, atol=(1e-6 if dtype is genesis.float32 else 1e-2) * abs(b).max())
     (made,) = steps_of(run)
     assert is_graph(made)
-    calls = [p.calls[0] for p in made.phases if not p.stages and "cross_entropy" in p.calls[0].op]
-    assert (
-        [call.args[0].spec.dtype for call in calls[:1]] == [dtype.np] == [call.outs[0].spec.dtype for call in calls[1:]]
-    )
+    (call,) = [p.calls[0] for p in made.phases if not p.stages and "cross_entropy" in p.calls[0].op]
+    assert call.op == WITH_GRADIENT and call.args[1].spec.dtype == call.outs[1].spec.dtype == dtype.np
     target[5] = 33
     run(x, target)
     with pytest.raises(IndexError, match="index 33 is out of range for 33 classes"):
         cuda.synchronize()
+
+
+LOSSES = {
+    "times a number": (lambda x, t: F.cross_entropy(x, t) * 3, True),
+    "times a tensor": (lambda x, t: F.cross_entropy(x, t) * x.detach()[0, 0], True),
+    "squared, whose gradient is not known before": (lambda x, t: F.cross_entropy(x, t) ** 2, False),
+    "of rows that do not stay in the cache": (lambda x, t: F.cross_entropy(x.repeat(1, 1300), t), False),
+    "twice": (lambda x, t: F.cross_entropy(x, t) + F.cross_entropy(x * 2, t, ignore_index=1), True),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_and_their_gradients_are_one_call_where_that_is_known(name, gpu):
+    genesis.manual_seed(2)
+    loss_of, joined = LOSSES[name]
+    x, target = genesis.randn(12, 33), genesis.randint(0, 33, (12,))
+
+    def step(x, target):
+        x = x.detach().requires_grad_()
+        loss = loss_of(x, target)
+        loss.backward()
+        return loss, x.grad
+
+    expected, run = step(x, target), genesis.compile(step)
+    for _ in range(3):
+        for a, b in zip(run(x.to("cuda"), target.to("cuda")), expected, strict=True):
+            np.testing.assert_allclose(
+                a.detach().cpu().numpy(), b.detach().numpy(), rtol=0, atol=1e-6 * abs(b).max().item()
+            )
+    calls = {p.calls[0].op for p in steps_of(run)[0].phases if not p.stages and "cross_entropy" in p.calls[0].op}
+    assert (calls == {WITH_GRADIENT}) == joined
 
 
 def test_other_streams_wait(gpu):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
 import genesis
+from genesis.core.call.fused import FUSED
+from genesis.core.call.halves import F32
+from genesis.core.graph.tensor import wrap
+from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
 from genesis.cuda.kernels.losses import LONG
+from genesis.cuda.kernels.padded import gaps
 from genesis.cuda.launch.kernel import Launched
 from genesis.nn import functional as F
 
@@ -88,6 +94,35 @@ def test_cross_entropy_of_wide_numbers_and_layouts(gpu):
     assert F.cross_entropy(x[:2].to("cuda"), genesis.tensor([-100, -100], device="cuda")).isnan().item()
 
 
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
+@pytest.mark.parametrize("shape", [(4, 6), (1, 1), (5, 5001), (2, 8192)], ids=str)
+def test_cross_entropy_with_its_gradient(shape, dtype, gpu):
+    """... in one call, of logits whose rows have gaps, too."""
+    x, t, g = genesis.randn(*shape).to(dtype), genesis.randint(0, shape[1], shape[:1]), genesis.tensor(0.75)
+    if shape[0] > 2:
+        t[1], x[0, 2] = -100, float("-inf")
+    here = x.float().requires_grad_()
+    loss = F.cross_entropy(here, t)
+    loss.backward(g)
+    apart = genesis.zeros(shape[0], -(-shape[1] // 64) * 64, dtype=dtype, device="cuda")[:, : shape[1]]
+    apart.copy_(x)
+    for logits in (x.to("cuda"), apart):
+        arrays = [each.to("cuda")._array for each in (g, logits, t)]
+        with gaps(True):
+            got = FUSED[WITH_GRADIENT].kernel(*arrays, -100, F32)
+        for value, expected, kind in zip(got, (loss, here.grad), (genesis.float32, dtype), strict=True):
+            assert value.dtype == kind.np
+            value, expected = wrap(value).float().cpu().numpy(), expected.detach().to(kind).float().numpy()
+            np.testing.assert_allclose(value, expected, rtol=2e-5 if kind is genesis.float32 else 1e-2, atol=1e-7)
+
+
+def test_a_class_that_is_none_is_reported_with_the_gradient(gpu):
+    x, t, g = genesis.randn(3, 4), genesis.tensor([0, 1, 7]), genesis.tensor(1.0)
+    FUSED[WITH_GRADIENT].kernel(*[each.to("cuda")._array for each in (g, x, t)], -100, F32)
+    with pytest.raises(IndexError, match="cross_entropy: index 7 is out of range for 4 classes"):
+        genesis.cuda.synchronize()
+
+
 def test_a_class_that_is_none_is_reported(gpu):
     loss = F.cross_entropy(genesis.randn(3, 4, device="cuda"), genesis.tensor([0, 1, 7], device="cuda"))
     with pytest.raises(IndexError, match="cross_entropy: index 7 is out of range for 4 classes"):
@@ -151,6 +186,15 @@ def test_machine_code_of_cross_entropy(classes):
         x = genesis.zeros(2, classes, device="cuda", dtype=genesis.bfloat16).requires_grad_()
         F.cross_entropy(x, genesis.zeros(2, dtype=genesis.int64, device="cuda")).backward()
 
+    def both():
+        x = genesis.zeros(2, classes, device="cuda", dtype=genesis.bfloat16)
+        target, g = genesis.zeros(2, dtype=genesis.int64, device="cuda"), genesis.ones((), device="cuda")
+        FUSED[WITH_GRADIENT].kernel(g._array, x._array, target._array, -100, F32)
+
+    ((kernel, aligned),) = [each for each in started(both) if type(each[0]).__name__ == "Both"]
+    text = machine_code(kernel, aligned)
+    if classes % 16 == 0:
+        assert "LDG.E.128" in text and "STG.E.128" in text
     made = started(graded_loss)
     texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ == "Row"]
     assert len(texts) == 2

@@ -47,17 +47,8 @@ _BESIDE = {"axis": "1", "wide": ":, None",
            "at": "tl.arange(0, {lanes})[:, None] * {several} + tl.arange(0, {several})[None, :]"}  # fmt: skip
 _APART = {"axis": "0", "wide": "None, :",
           "at": "tl.arange(0, {several})[:, None] * {lanes} + tl.arange(0, {lanes})[None, :]"}  # fmt: skip
-_LOSS = """
-@triton.jit
-def joined(best, sums, value):
-    larger = tl.maximum(best, tl.max(value, {axis}))
-    shift = tl.where(larger == float("-inf"), 0.0, larger)
-    powers = power_of_two((value - shift[{wide}]) * {bits})
-    return larger, sums * power_of_two((best - shift) * {bits}) + tl.sum(powers, {axis})
-
-
-@triton.jit
-def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):
+# the logarithm of the sum of a row, whether its class counts, and what its logit is
+SUMMED = """
     row = tl.program_id(0).to(tl.int64)
     label = tl.load(target + row).to(tl.int64)
     counted = label != ignored
@@ -76,10 +67,22 @@ def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignore
     shift = tl.where(most == float("-inf"), 0.0, most)
     logarithm = most + tl.log(tl.sum(sums * power_of_two((best - shift) * {bits}), 0))
     picked = tl.load(x + row * step + own).to(tl.float32)
-    tl.store(total + row, logarithm)
     tl.store(loss + row, tl.where(counted, logarithm - picked, 0.0))
     tl.store(counts + row, counted.to(tl.float32))
+"""
+JOINED = """
+@triton.jit
+def joined(best, sums, value):
+    larger = tl.maximum(best, tl.max(value, {axis}))
+    shift = tl.where(larger == float("-inf"), 0.0, larger)
+    powers = power_of_two((value - shift[{wide}]) * {bits})
+    return larger, sums * power_of_two((best - shift) * {bits}) + tl.sum(powers, {axis})
+
+
 """.lstrip()
+_LOSS = f"""{JOINED}@triton.jit
+def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):{SUMMED}    tl.store(total + row, logarithm)
+"""
 
 _MEAN = """
 import triton
@@ -117,8 +120,8 @@ class Row(Launched):
     """A kernel of rows of logits: operands by their dtypes, and how many of each are read."""
 
     def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool,
-                 beside: int = 0) -> None:  # fmt: skip
-        self.warps = 8 if block > 1024 else 4
+                 beside: int = 0, warps: int = 8) -> None:  # fmt: skip
+        self.warps = warps if block > 1024 else 4
         lanes = min(block // beside if beside else 32 * self.warps, block)
         tile = _BESIDE if beside else _APART
         names = {name: text.format(lanes=lanes, several=block // lanes) for name, text in tile.items()}
@@ -153,20 +156,26 @@ class Row(Launched):
             for array, result in zip([*arrays, *report], results, strict=False):
                 array[...] = result
             return
-        classes, _, step, ignored = values[-4:]
-        x = _matrix(arrays[0], grid[0], classes, step).astype(F32)
+        classes, _, step, _ = values[-4:]
+        x = matrix(arrays[0], grid[0], classes, step).astype(F32)
         with np.errstate(all="ignore"):
-            if self.reports:
-                _loss(x, *arrays[1:], (report[0], values[len(arrays) + 1]), ignored)
-            else:
-                _gradient(x, *arrays[1:-1], _matrix(arrays[-1], grid[0], classes, values[len(arrays)]), ignored)
+            self.compute(x, arrays[1:], (report[0], values[len(arrays) + 1]) if report else None, values)
+
+    def compute(self, x: Any, arrays: list[Any], report: Any, values: tuple[Any, ...]) -> None:
+        """The same with NumPy, of the logits and the other operands."""
+        if self.reports:
+            target, total, loss, counts = arrays
+            loss_of(x, target, total, loss, counts, report, values[-1])
+        else:
+            target, total, share, g, out = arrays
+            gradient(x, target, total, share, g, matrix(out, len(x), x.shape[1], values[len(self.dtypes)]), values[-1])
 
 
-def _matrix(array: Any, rows: int, columns: int, step: int) -> Any:
+def matrix(array: Any, rows: int, columns: int, step: int) -> Any:
     return np.lib.stride_tricks.as_strided(array, (rows, columns), (step * array.itemsize, array.itemsize))
 
 
-def _loss(x: Any, target: Any, total: Any, loss: Any, counts: Any, report: Any, ignored: int) -> None:
+def loss_of(x: Any, target: Any, total: Any, loss: Any, counts: Any, report: Any, ignored: int) -> None:
     label = target.astype(np.int64)
     counted = label != ignored
     bad = counted & ((label < 0) | (label >= x.shape[1]))
@@ -179,7 +188,7 @@ def _loss(x: Any, target: Any, total: Any, loss: Any, counts: Any, report: Any, 
     loss[...], counts[...] = np.where(counted, total - picked, 0), counted
 
 
-def _gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, ignored: int) -> None:
+def gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, ignored: int) -> None:
     value = np.exp(x - total[:, None])
     own = (target >= 0) & (target < x.shape[1])
     value[np.flatnonzero(own), target[own].astype(np.int64)] -= 1
@@ -226,8 +235,8 @@ def gradients(dtype: Any, labels: Any, g: Any, block: int) -> Row:
     return Row(_GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False)
 
 
-def block_of(classes: int) -> int:
-    return min(max(1 << (classes - 1).bit_length(), 32), LONG)
+def block_of(classes: int, most: int = LONG) -> int:
+    return min(max(1 << (classes - 1).bit_length(), 32), most)
 
 
 def fits(input: Any, target: Any, weight: Any, size_average: Any, ignore_index: int, reduce: Any, reduction: str,
@@ -244,12 +253,12 @@ def _infer(input: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     return Spec((), input.dtype), ("input", "target", Spec(input.shape[:1], F32), Spec((), F32), "ignore_index")
 
 
-def _laid(input: CudaArray) -> CudaArray:
+def laid(input: CudaArray) -> CudaArray:
     """Rows whose elements lie together."""
     return input if input.strides[1] == 1 and input.strides[0] >= 0 else MEMORY.copy(input)
 
 
-def _wide(rows: CudaArray) -> int:
+def wide_of(rows: CudaArray) -> int:
     """How many elements of a row are gone through: with some of the gap behind it where that is wide enough for all to be
     done 16 bytes at a time.
     """
@@ -263,7 +272,7 @@ def _wide(rows: CudaArray) -> int:
 
 def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> tuple[CudaArray, CudaArray, CudaArray]:
     """The mean of the losses as a number of a dtype, the logarithm of the sum of each row, and the share of a row."""
-    (rows, classes), on, input = logits.shape, logits.on, _laid(logits)
+    (rows, classes), on, input = logits.shape, logits.on, laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
     total, loss, counts = (MEMORY.empty((rows,), F32, input.device) for _ in range(3))
     out, share = (MEMORY.empty((), kind, input.device) for kind in (dtype, F32))
@@ -273,7 +282,7 @@ def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> 
     block = block_of(classes)
     beside = ALIGNED // input.dtype.itemsize if input.strides[0] % ALIGNED == 0 and block > 1024 else 0
     kernel = losses(input.dtype, target.dtype, block, beside)
-    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, _wide(input), input.strides[0], ignored))
+    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, wide_of(input), input.strides[0], ignored))
     addresses = [x.address for x in (loss, counts, out, share)]
     mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
     return out, total, share
@@ -291,14 +300,14 @@ def cross_entropy(
 @cross_entropy.backward(reads=("input", "target"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     logits, target, total, share, ignored = kept
-    input = _laid(logits)
+    input = laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
     (rows, classes), block = input.shape, block_of(input.shape[1])
     out = padded.result(input.shape, input.dtype, input.device)
     stream = used(input, target, total, share, g, out).handle
     addresses = [x.address for x in (input, target, total, share, g, out)]
     grid = rows, -(-classes // block), 1
-    wide = min(_wide(input), _wide(out))
+    wide = min(wide_of(input), wide_of(out))
     gradients(input.dtype, target.dtype, g.dtype, block).start(
         out.on, stream, grid, (*addresses, out.strides[0], classes, wide, input.strides[0], ignored)
     )

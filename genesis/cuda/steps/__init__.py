@@ -3,6 +3,7 @@
 `regions`   which calls run together as one kernel, and which are called as in eager mode
 `halves`    products of 16-bit floats that rules of gradients widened
 `joined`    gradients of attention that are written to parts of one array
+`losses`    losses that are computed together with their gradient
 `held`      kernels whose numbers of the host lie in the device's memory
 `together`  the same loop over many tensors as one launch
 `step`      a program as one call: the plan of its memory, the first call, and the graph of all later ones

@@ -16,6 +16,7 @@ from dataclasses import replace
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.core.call.halves import HALVES
 from genesis.cuda.kernels import products
+from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
 from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
 from genesis.cuda.kernels.lowering import RULED
 from genesis.cuda.kernels.padded import BYTES, MOVED, RATES, padded_strides
@@ -28,7 +29,7 @@ from genesis.jit.storage import Region
 
 WIDE = 64  # elements of a row from which the gaps are little
 VIEWS = {"expand", "slice_view", "reshape", "view_shape", "narrow", "permute", "transpose"}  # that go by strides
-LOSSES = {IN_PROGRAMS, OF_HALVES, f"{IN_PROGRAMS}.backward"}
+LOSSES = {IN_PROGRAMS, OF_HALVES, f"{IN_PROGRAMS}.backward", WITH_GRADIENT}
 
 
 def is_apart(spec: Spec) -> bool:
@@ -56,7 +57,7 @@ def _chosen(program: Program) -> Iterator[tuple[Var, Var]]:
             continue
         for root in {regions[v].root if v in regions else v for v in (*call.inputs, *call.outs)}:
             uses.setdefault(root, []).append(call)
-    for out in [call.outs[0] for call in program.calls if len(call.outs) == 1]:
+    for out in [v for call in program.calls if len(call.outs) == 1 or call.op in LOSSES for v in call.outs]:
         wanted = out not in kept and out not in regions and _is_odd(out.spec)
         if wanted and all(map(_takes_gaps, uses[out])) and _pays(out.spec, uses[out]):
             spec = out.spec

@@ -25,6 +25,7 @@ from genesis.cuda.runtime import connection
 from genesis.cuda.steps.apart import apart
 from genesis.cuda.steps.halves import narrowed
 from genesis.cuda.steps.joined import joined
+from genesis.cuda.steps.losses import with_gradients
 from genesis.cuda.steps.ready import Ready
 from genesis.cuda.steps.regions import Lowered, copy_launch
 from genesis.cuda.steps.together import together
@@ -50,7 +51,7 @@ class DeviceStep(Step):
     """
 
     def __init__(self, program: Program, device: Any) -> None:
-        self.program = program = apart(joined(narrowed(program)))
+        self.program = program = apart(with_gradients(joined(narrowed(program))))
         self.device = device
         self._borders()
         self.compiled = None
