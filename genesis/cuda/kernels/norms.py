@@ -1,19 +1,31 @@
-"""Composites that are one kernel by the rules of the compiler: layer norm and RMS norm, forward and backward."""
+"""Layer norm and RMS norm over the last dimension: kernels of the rules below, for eager calls and in compiled steps, where
+what is done with the result joins them.
+
+    forward    the mean and the root of each row, and (x - mean) / root * weight + bias     x is read once
+    backward   what of g is not along the row; sums of columns for the weight and the bias  g and x are read
+
+Of a row two numbers are kept, besides the input, which lives anyway: (x - mean) / root is computed again.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from genesis.arrays.spec import Spec, strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.columns import column_sums
-from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.kernels.lowering import MOST, Launches, launches
 from genesis.cuda.kernels.signatures import KNOWN, signature
 from genesis.cuda.kernels.wanted import kernels_wanted
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.parts import Builder, Memory, Part, row_strides, rule, total, wide
+from genesis.jit.program import Call
 
+LAYER, RMS = "fused.layer_norm.CudaArray", "fused.rms_norm.CudaArray"
+RULED = [f"{name}{part}" for name in (LAYER, RMS) for part in ("", ".backward")]
 _known: dict[Any, Launches | None] = {}
 
 
@@ -28,65 +40,133 @@ def by_rule(name: str, args: tuple[Any, ...], outs: list[Spec]) -> Launches | No
     return _known[key]
 
 
-def fits(input: CudaArray, normalized_shape: Any, *parameters: Any) -> bool:
+def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
     """float32 or 16 bits, which are computed in float32, and the last dimension."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    arrays = [input, *[p for p in parameters if isinstance(p, CudaArray)]]
+    given = [p for p in parameters if p is not None]
     return (
-        kernels_wanted() and 0 < input.size < MOST and shape == input.shape[-1:] and len(shape) == 1
+        kernels_wanted() and 0 < input.size < MOST and shape == tuple(input.shape[-1:]) and len(shape) == 1
         and (input.dtype == F32 or input.dtype in HALVES)
-        and all([x.dtype == input.dtype and min(x.strides) >= 0 for x in arrays])
-        and all([p.shape == shape for p in arrays[1:]])
+        and all([p.shape == shape and p.dtype == input.dtype for p in given])
+        and all([min(strides_of(x)) >= 0 for x in (input, *given)])
     )  # fmt: skip
 
 
-def _forward(name: str, args: tuple[Any, ...]) -> tuple[CudaArray, CudaArray, CudaArray]:
-    input = args[0]
-    shape = input.shape
-    outs = [Spec(shape, input.dtype), Spec(shape, F32), Spec((*shape[:-1], 1), F32)]
-    plan = by_rule(name, args, outs)
+def _like(input: Any) -> Spec:
+    return Spec(input.shape, input.dtype)
+
+
+def _of_rows(input: Any) -> Spec:
+    """A number of each row."""
+    return Spec((*input.shape[:-1], 1), F32)
+
+
+def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool, ...]) -> list[Any]:
+    input, each = kept[0], Spec(kept[0].shape[-1:], kept[0].dtype)
+    outs = [s for s, need in zip((_like(input), each, each), needs, strict=False) if need]
+    args = (g if min(g.strides) >= 0 else MEMORY.copy(g), kept, tuple([True if need else None for need in needs]))
+    plan = by_rule(f"{name}.backward", args, outs)
     assert plan is not None
-    return plan.run(args)  # type: ignore[no-any-return]
+    made = iter(plan.run(args))
+    return [next(made) if need else None for need in needs]
 
 
-def _backward(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool, ...]) -> list[Any]:
-    """The gradient of the input by the rule, those of the weight and the bias as sums of columns."""
-    rows = kept[0]
-    g, shape = g if g.is_contiguous else MEMORY.copy(g), g.shape
-    gradients: list[Any] = [None] * len(needs)
-    if needs[0]:
-        args = (g, kept, ((shape, g.dtype), *[None] * (len(needs) - 1)))
-        plan = by_rule(name, args, [Spec(shape, g.dtype)])
-        assert plan is not None
-        gradients[0] = plan.run(tuple(arrays_in(args)))[0]
-    one = shape[-1:]
-    matrices = [x.seen(0, (x.size // one[0], one[0]), (one[0], 1)) for x in (g, rows)]
-    if needs[1]:
-        gradients[1] = column_sums(*matrices, g.dtype, one)
-    if len(needs) > 2 and needs[2]:
-        gradients[2] = column_sums(matrices[0], None, g.dtype, one)
-    return gradients
-
-
-@attach("layer_norm", CudaArray, when=fits)
+@attach(
+    "layer_norm",
+    CudaArray,
+    when=lambda input, shape, weight, bias, eps: _fits(input, shape, weight, bias),
+    infer=lambda input, shape, weight, bias, eps: (
+        _like(input), ("input", _of_rows(input), _of_rows(input), None if weight is None else "weight")
+    ),
+)  # fmt: skip
 def layer_norm(input: CudaArray, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
-    out, rows, root = _forward("fused.layer_norm", (input, normalized_shape, weight, bias, eps))
-    return out, (rows, root, weight)
+    plan = by_rule(LAYER, args := (input, normalized_shape, weight, bias, eps), [_like(input), *[_of_rows(input)] * 2])
+    assert plan is not None
+    out, mean, scale = plan.run(args)
+    return out, (input, mean, scale, weight)
 
 
-@layer_norm.backward(reads=("weight",))
+@layer_norm.backward(reads=("input", "weight"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    return _backward("fused.layer_norm.backward", g, kept, needs)
+    return _gradients(LAYER, g, kept, needs)
 
 
-@attach("rms_norm", CudaArray, when=fits)
+@attach(
+    "rms_norm",
+    CudaArray,
+    when=lambda input, shape, weight, eps: _fits(input, shape, weight),
+    infer=lambda input, shape, weight, eps: (
+        _like(input), ("input", _of_rows(input), None if weight is None else "weight")
+    ),
+)  # fmt: skip
 def rms_norm(input: CudaArray, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     """The kernel of `genesis.nn.functional.rms_norm`."""
-    out, rows, root = _forward("fused.rms_norm", (input, normalized_shape, weight, eps))
-    return out, (rows, root, weight)
+    plan = by_rule(RMS, args := (input, normalized_shape, weight, eps), [_like(input), _of_rows(input)])
+    assert plan is not None
+    out, scale = plan.run(args)
+    return out, (input, scale, weight)
 
 
-@rms_norm.backward(reads=("weight",))
+@rms_norm.backward(reads=("input", "weight"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    return _backward("fused.rms_norm.backward", g, kept, needs)
+    return _gradients(RMS, g, kept, needs)
+
+
+# ---- rules
+
+
+def _element(made: Builder, var: Var) -> Any:
+    x = made.read(var)
+    return x.astype(wide(x.dtype))
+
+
+@rule(LAYER, RMS)
+def forward(memory: Memory, call: Call) -> list[Part]:
+    """The result, and what is kept of a row: the mean, of a layer norm, and what its elements are multiplied with."""
+    x, _, weight, *rest = call.args
+    out, *means, scale = call.outs
+    bias, eps = (None, *rest) if call.op == RMS else rest
+    shape, last = x.spec.shape, len(x.spec.shape) - 1
+    made = Builder(memory, call, shape, (last,))
+    y, n = _element(made, x), float(shape[last])
+    for mean in means:
+        made.give(mean, middle := total("add", y) / n, row_strides(mean, shape, (last,)))
+        y = y - middle
+    small = float(np.finfo(np.float32).eps) if eps is None else eps
+    factor = 1.0 / np.sqrt(total("add", y * y) / n + small)
+    y = y * factor if weight is None else y * factor * _element(made, weight)
+    made.give(out, y if bias is None else y + _element(made, bias))
+    made.give(scale, factor, row_strides(scale, shape, (last,)))
+    return [made.made()]
+
+
+def _standardized(made: Builder, kept: Any) -> Any:
+    x, *means, scale = kept[:-1]
+    y = _element(made, x)
+    for mean in means:
+        y = y - _element(made, mean)
+    return y * _element(made, scale)
+
+
+@rule(f"{LAYER}.backward", f"{RMS}.backward")
+def backward(memory: Memory, call: Call) -> list[Part]:
+    """The gradient of the input row by row, those of the weight and the bias column by column."""
+    g, kept, wanted = call.args
+    outs, parts = iter(call.outs), []
+    shape, last = g.spec.shape, len(g.spec.shape) - 1
+    if wanted[0] is not None:
+        made = Builder(memory, call, shape, (last,))
+        h, y, n, weight = _element(made, g), _standardized(made, kept), float(shape[last]), kept[-1]
+        h = h if weight is None else h * _element(made, weight)
+        rest = h - y * (total("add", h * y) / n)
+        rest = rest if call.op.startswith(RMS) else rest - total("add", h) / n
+        made.give(next(outs), rest * _element(made, kept[-2]))
+        parts.append(made.made())
+    for i in (1, 2):
+        if len(wanted) > i and wanted[i] is not None:
+            made = Builder(memory, call, shape, tuple(range(last)))
+            h = _element(made, g)
+            made.give(next(outs), total("add", h * _standardized(made, kept) if i == 1 else h), [*[0] * last, 1])
+            parts.append(made.made())
+    return parts

@@ -18,7 +18,7 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.base.narrow import NARROW
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.scalars import Expression
-from genesis.cuda.kernels import channels
+from genesis.cuda.kernels import channels, norms
 from genesis.cuda.kernels.draws import Draw, kernel_of
 from genesis.cuda.kernels.lowering import EXACT, MOST, PROCESSORS, RULED, in_memory
 from genesis.cuda.steps.held import Held
@@ -37,7 +37,7 @@ _ = rules.phases  # the rules are declared when it is imported
 MOVED = {"convert", "named", "without_gradient", "clone", "reshape", "view_shape"}
 LIKE_THE_CPUS = {f"fused.gelu.CudaArray{part}": f"fused.gelu{part}" for part in ("", ".backward")}  # whose rules do
 RULES.update({name: RULES[other] for name, other in LIKE_THE_CPUS.items()})
-OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum", *LIKE_THE_CPUS, *channels.RULED}
+OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum", *LIKE_THE_CPUS, *channels.RULED, *norms.RULED}
 
 
 @dataclass(frozen=True, slots=True)
