@@ -22,6 +22,7 @@ from genesis.jit.lowering.divided import Divided
 from genesis.jit.lowering.groups import Group
 from genesis.jit.lowering.loops import (
     CALLED,
+    ROW,
     Affine,
     Axis,
     Count,
@@ -321,8 +322,9 @@ class _Assembly:
         totals, columns = self._all_totals(), self.axes[self.split :]
         elements = [g for g in self.given if g.stored and not g.of_row]
         last = max([self.depth(t) - 1 for t in totals] + [self.depth(g.value) for g in elements], default=-1)
+        held = self.processors and not self.down and math.prod([a.extent for a in columns]) <= ROW
         body: list[Statement] = []
-        earlier: list[_Given] = []  # stored in loops before
+        earlier: list[_Given] = []  # stored in loops before, and read again where they are not held
         for level in range(last + 1):
             now = [g for g in elements if self.depth(g.value) == level]
             known: dict[Value, Value] = {g.value: self._again(g) for g in earlier if not isinstance(g.value, Load)}
@@ -332,7 +334,7 @@ class _Assembly:
                 new.append(self._replaced(old, known))
             if stores or new:
                 body.append(self._loop(columns, stores, new, vector=not self.down))
-            earlier += now
+            earlier += () if held else now
         rows = [self._store(g, self._with(g.value, {})) for g in self.given if g.stored and g.of_row]
         return (*body, *rows)
 

@@ -25,6 +25,7 @@ from genesis.jit.lowering import triton_code
 from genesis.jit.lowering.loops import (
     CALLED,
     CHUNK,
+    ROW,
     Axis,
     For,
     Nest,
@@ -42,7 +43,6 @@ LANES = 1024  # of a block of rounds
 WIDTH, NARROW = 128, 32  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
-ROW = 1 << 14  # elements of a row that is held in registers
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
 
 

@@ -45,6 +45,7 @@ class Axis:
 
 
 CALLED = -1  # the extent of a loop that is told where to begin and to end
+ROW = 1 << 14  # elements of a row that a program of a GPU holds in registers
 CHUNK = Axis(1 << 24)  # counts the chunks: never looped over, but addresses may depend on it
 
 
