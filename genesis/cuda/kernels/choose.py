@@ -16,6 +16,7 @@ from genesis.cuda.kernels import (
     counts,
     divisions,
     einsum,
+    factors,
     gathers,
     moves,
     scans,
@@ -48,6 +49,7 @@ WRITTEN = {
     **counts.KERNELS,
     **uniques.KERNELS,
     **spectra.KERNELS,
+    **factors.KERNELS,
 }
 # of floats and a whole number, for which these are what they are for the number as a float
 NUMBERED = {"add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "select_where", "clamp_min", "clamp_max"}  # fmt: skip

@@ -166,7 +166,7 @@ def _from_pairs(pairs: CudaArray) -> CudaArray:
     return held.seen(0, held.shape[:-1], contiguous_strides(held.shape[:-1]), np.dtype(f"c{2 * held.dtype.itemsize}"))
 
 
-def _placed(x: CudaArray, shape: tuple[int, ...]) -> Placed:
+def in_pairs(x: CudaArray, shape: tuple[int, ...]) -> Placed:
     """Both parts of each element, along a shape that an array broadcasts to."""
     strides = broadcast(x, shape)
     return Placed(part_of(x, 0), tuple([2 * s for s in strides]), ((2, 1),))
@@ -233,8 +233,8 @@ def _lanes(code: Code, op: Op, args: tuple[Any, ...], arrays: list[CudaArray], p
     specs = [Spec(a.shape, a.dtype, a.device, a.strides) if isinstance(a, CudaArray) else a for a in args]
     result = op.kind.infer(op, specs)
     out = MEMORY.empty(tuple(result.shape), result.dtype, arrays[0].device)
-    placed = [_placed(x, out.shape) for x in arrays]
-    start(code, out.shape, [*placed, _placed(out, out.shape) if pairs else Placed(out, out.strides)])
+    placed = [in_pairs(x, out.shape) for x in arrays]
+    start(code, out.shape, [*placed, in_pairs(out, out.shape) if pairs else Placed(out, out.strides)])
     return out
 
 
@@ -246,7 +246,7 @@ def _chosen(op: Op, args: tuple[Any, ...]) -> Any:
     x, y = arrays
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     out = MEMORY.empty(shape, x.dtype, x.device)
-    start(WHERE, shape, [Placed(condition, broadcast(condition, shape)), *[_placed(a, shape) for a in (x, y, out)]])
+    start(WHERE, shape, [Placed(condition, broadcast(condition, shape)), *[in_pairs(a, shape) for a in (x, y, out)]])
     return out
 
 
@@ -277,7 +277,7 @@ def _product(name: str, *args: Any) -> Any:
 def joined(re: CudaArray, im: CudaArray) -> CudaArray:
     """The complex numbers with these parts."""
     out = MEMORY.empty(re.shape, np.dtype(f"c{2 * re.dtype.itemsize}"), re.device)
-    start(JOIN, out.shape, [Placed(re, re.strides), Placed(im, im.strides), _placed(out, out.shape)])
+    start(JOIN, out.shape, [Placed(re, re.strides), Placed(im, im.strides), in_pairs(out, out.shape)])
     return out
 
 

@@ -4,6 +4,7 @@
 `cublaslt`  products of matrices, with a bias
 `cudnn`     attention and convolutions of 16-bit floats
 `cufft`     Fourier transforms
+`cusolver`  factors of matrices, systems of equations and spectra, with cuBLAS
 `nccl`      tensors of several processes combined and moved
 
 What they are called with is checked by stand-ins in the tests.

@@ -15,9 +15,11 @@ from typing import Any
 from genesis.cuda.runtime import connection
 
 MODULES = {
+    "cublas": "nvmath.bindings.cublas",
     "cublaslt": "nvmath.bindings.cublasLt",
     "cudnn": "cudnn",
     "cufft": "nvmath.bindings.cufft",
+    "cusolver": "nvmath.bindings.cusolverDn",
     "nccl": "nccl.bindings.nccl",
 }
 _loaded: dict[str, Any] = {}
