@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from genesis.base.deterministic import switches
 from genesis.base.errors import ArgumentValueError, MissingImport, message
 from genesis.pytorch.libraries import of_a_library
 from genesis.pytorch.modules import find, has_module
@@ -33,6 +34,8 @@ class TorchModule(ModuleType):
     __path__: list[str] = []  # it may have modules inside
 
     def __getattr__(self, name: str) -> Any:
+        if (self.__name__, name) == ("torch.backends.cudnn", "deterministic"):
+            return switches.cudnn
         if name == "__all__":  # for ``from torch.nn import *``
             return [n for n in names().get(self.__name__, ()) if hasattr(self, n)]
         try:
@@ -53,6 +56,9 @@ class TorchModule(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, TorchModule) and self._has_function(name):
             return  # ``import torch.nn.utils.weight_norm`` leaves the function of that name where it is
+        if (self.__name__, name) == ("torch.backends.cudnn", "deterministic"):
+            switches.cudnn = bool(value)
+            return
         super().__setattr__(name, value)
 
     def _has_function(self, name: str) -> bool:

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import genesis
+from genesis.base import deterministic
+from genesis.base.deterministic import switches
 from genesis.base.dtypes import whole
 from genesis.base.errors import MissingName, UnsupportedError, message
 from genesis.base.imports import looking
@@ -20,6 +22,14 @@ from genesis.pytorch.names import house, is_module, names
 from genesis.pytorch.reasons import why_absent
 from genesis.pytorch.stand_ins import STAND_INS, operations
 from genesis.pytorch.stand_ins.common import absent
+
+DETERMINISTIC = (
+    "use_deterministic_algorithms",
+    "are_deterministic_algorithms_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode",
+    "get_deterministic_debug_mode",
+)
 
 # the longest beginning of the dotted name counts; names are looked for in these modules, in this order
 _SOURCES: dict[str, tuple[str, ...]] = {
@@ -248,8 +258,7 @@ def _torch() -> dict[str, Any]:
     return {
         "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
         "set_default_tensor_type": set_default_tensor_type,
-        "use_deterministic_algorithms": _nothing,
-        "are_deterministic_algorithms_enabled": lambda: True,
+        **{name: getattr(deterministic, name) for name in DETERMINISTIC},
         "set_float32_matmul_precision": _nothing,
         "get_float32_matmul_precision": lambda: "highest",
         "set_warn_always": _nothing,
@@ -316,17 +325,24 @@ def _mps() -> dict[str, Any]:
     return {"is_available": _no, "device_count": lambda: 0, "manual_seed": _nothing, "empty_cache": _nothing}
 
 
+@contextmanager
+def _cudnn_flags(*_: Any, deterministic: bool = False, **__: Any) -> Any:
+    before, switches.cudnn = switches.cudnn, bool(deterministic)
+    try:
+        yield
+    finally:
+        switches.cudnn = before
+
+
 @_values("torch.backends.cudnn")
 def _cudnn() -> dict[str, Any]:
-    flags = contextmanager(lambda **_: iter([None]))
     return {
         "benchmark": False,
-        "deterministic": False,
         "enabled": False,
         "allow_tf32": False,
         "is_available": _no,
         "version": _nothing,
-        "flags": flags,
+        "flags": _cudnn_flags,
     }
 
 

@@ -201,7 +201,7 @@ DIFFERENT = {
     "torch.utils.tensorboard.SummaryWriter": "add_video writes GIFs with pillow, without moviepy; add_graph shows Genesis's own operations",
     "torch.nn.functional.interpolate": "uint8 images only with the nearest modes; gradients are those of the forward where a scale_factor leaves the size as it is",
     "torch.nn.functional.max_pool2d": "results are contiguous; windows that see nothing but padding are refused",
-    "torch.use_deterministic_algorithms": "everything is deterministic, whatever is set",
+    "torch.use_deterministic_algorithms": "nothing is refused; all but attention's gradient by cuDNN is deterministic, whatever is set",
     "torch.set_float32_matmul_precision": "products are computed in float32, whatever is set",
 }
 

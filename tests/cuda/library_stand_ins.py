@@ -242,6 +242,7 @@ class Cudnn:
         self.work, self.refused = Work(driver), refused
         self.streams, self.handles = {}, itertools.count(1 << 21)
         self.graphs, self.done = 0, []
+        self.deterministic = []  # of each gradient of attention that was described, whether its bits are to be the same
 
     def create_handle(self):
         handle = next(self.handles)
@@ -305,9 +306,10 @@ class CudnnGraph:
         return self._op("sdpa", {"q": q, "k": k, "v": v}, 2, scale=attn_scale, causal=use_causal_mask)
 
     def sdpa_backward(self, *, q, k, v, o, dO, stats, attn_scale, use_causal_mask, use_deterministic_algorithm):  # noqa: N803
-        demand(use_deterministic_algorithm and stats.kind == Cudnn.data_type.FLOAT, "totals in float32")
+        demand(stats.kind == Cudnn.data_type.FLOAT, "totals in float32")
         demand(stats.dim == [*q.dim[:3], 1], "totals of another shape")
         given = {"q": q, "k": k, "v": v, "o": o, "g": dO, "stats": stats}
+        self.cudnn.deterministic.append(use_deterministic_algorithm)
         return self._op("sdpa_backward", given, 3, scale=attn_scale, causal=use_causal_mask)
 
     def conv_fprop(self, *, image, weight, stride, padding, dilation):

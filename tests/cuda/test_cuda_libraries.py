@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from kernels_of import emulated, same
 from library_stand_ins import DTYPES, CublasLt, Cudnn, Nccl
 
 import genesis
+import genesis as torch
 from genesis.cuda.libraries import cublaslt, cudnn, loading, nccl
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
@@ -203,6 +205,37 @@ def with_gradients(function):
         return out, *[x.grad for x in inputs]
 
     return computed
+
+
+@contextmanager
+def by_algorithms():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@contextmanager
+def by_cudnn():
+    torch.backends.cudnn.deterministic = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic = False
+
+
+@pytest.mark.parametrize("way", [by_algorithms, by_cudnn, lambda: torch.backends.cudnn.flags(deterministic=True)])
+def test_the_gradient_of_attention_is_deterministic_where_that_is_asked_for(way, graphs):
+    x = genesis.rand(1, 2, 8, 16, device="cuda").to(genesis.bfloat16).requires_grad_()
+    loss = lambda: F.scaled_dot_product_attention(x, x, x).float().sum()
+    loss().backward()
+    assert not torch.backends.cudnn.deterministic and not torch.are_deterministic_algorithms_enabled()
+    with way():
+        loss().backward()
+        loss().backward()
+    loss().backward()
+    assert graphs.deterministic == [False, True] and graphs.done.count("sdpa_backward") == 4
 
 
 ATTENTION = {

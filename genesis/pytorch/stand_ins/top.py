@@ -92,8 +92,7 @@ def _answers() -> Values:
         **dict.fromkeys(("has_cuda", "has_cudnn", "has_lapack", "has_mkl", "has_mkldnn", "has_mps", "has_openmp"), False),
         "has_spectral": True,
         "is_vulkan_available": answer(False), "compiled_with_cxx11_abi": answer(True),
-        "is_deterministic_algorithms_warn_only_enabled": answer(False), "get_deterministic_debug_mode": answer(2),
-        "set_deterministic_debug_mode": nothing, "is_warn_always_enabled": answer(False),
+        "is_warn_always_enabled": answer(False),
         "set_flush_denormal": answer(False), "init_num_threads": nothing, "get_file_path": _file_path,
         "prepare_multiprocessing_environment": nothing, "is_distributed": answer(False),
     }  # fmt: skip
