@@ -1179,6 +1179,9 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         scale: instead of $1 / \\sqrt d$
         enable_gqa: several query heads share one head of keys and values (dim -3)
 
+    On a GPU, gradients in 16 bits by cuDNN may differ in their last bits from one time to the next, unless
+    `use_deterministic_algorithms` or ``backends.cudnn.deterministic`` is on, which takes half as long again.
+
     Raises:
         RuntimeError: sizes or dtypes that do not fit, or both ``attn_mask`` and ``is_causal``
 

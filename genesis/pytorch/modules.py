@@ -338,6 +338,7 @@ def _cudnn_flags(*_: Any, deterministic: bool = False, **__: Any) -> Any:
 def _cudnn() -> dict[str, Any]:
     return {
         "benchmark": False,
+        "deterministic": switches.cudnn,  # a module of that name asks, and sets, the switch itself
         "enabled": False,
         "allow_tf32": False,
         "is_available": _no,
