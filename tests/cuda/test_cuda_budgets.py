@@ -126,7 +126,7 @@ def half(model, *shape):
 
 # launches, bytes moved, and the bytes of the arena
 BUDGETS = {
-    "an MLP's step with Adam": (mlp, 18, 13_850_000, 270_000),
+    "an MLP's step with Adam": (mlp, 15, 13_600_000, 400_000),
     "a layer of a transformer, forward and backward": (
         lambda: of_module(Block(), 4, 64, 64),
         27,
@@ -248,7 +248,7 @@ def test_the_step_of_a_resnet(depth, vast):
 
 def test_16_bits_stay_so_in_memory(gpu):
     """Products of a step under autocast are asked for in 16 bits, those of gradients, too; attention is one call forward and
-    one backward; and GELU's gradient reads two numbers of 16 bits and writes one.
+    one backward; and GELU's gradient reads two numbers of 16 bits and writes one: the bias' gradient is summed on the way.
     """
     step, x = half(Block(), 4, 64, 64)
     step(x)
@@ -261,8 +261,8 @@ def test_16_bits_stay_so_in_memory(gpu):
     (forward, backward) = [call for call in calls if "attention" in call.op]
     assert backward.op == forward.op + ".backward.joined" and forward.outs[1].spec.shape == (4, 4, 64, 1)
     (entry,) = [e for e in made.explain().entries if "gelu.CudaArray.backward" in e.title]
-    count = 4 * 64 * 256
-    assert (entry.read, entry.written) == (4 * count, 2 * count)
+    count, bias = 4 * 64 * 256, 4 * 256
+    assert "sum" in entry.title and entry.read <= 4 * count + 4 * bias and entry.written <= 2 * count + 4 * bias
 
 
 def test_what_a_norm_moves(gpu):

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.parts import Give, Part, Position
+from genesis.jit.lowering.parts import Give, Part, Position, Read
 
 FEW = 1 << 14  # elements that one chunk may go through, where rows are too few for several
 ROWS = 16  # rows from which several chunks are worth it
 MOST = 48  # parts of a group
+BESIDE = 128  # elements beside each other from which memory is read as fast as from one end to the other
 
 
 def refined(a: Sequence[int], b: Sequence[int]) -> list[int] | None:
@@ -68,6 +69,18 @@ def _gives_elements(part: Part) -> bool:
     return part.rows is not None and any([any(g.strides[part.rows :]) for g in part.gives])
 
 
+def _beside(part: Part, read: Read) -> int:
+    """How many elements that a part reads lie beside each other, as far as they are rows, or columns."""
+    count = 1
+    steps = list(zip(part.axes, read.strides, strict=True))
+    for side in (steps[: part.rows], steps[part.rows :]):
+        run = 1
+        for n, stride in sorted(side, key=lambda each: each[1]):
+            run = run * n if stride == run else run
+        count = max(count, run)
+    return count
+
+
 def _reordered(part: Part, order: Sequence[int]) -> Part:
     return _with_axes(part, [part.axes[d] for d in order], lambda s: tuple([s[d] for d in order]))
 
@@ -82,7 +95,7 @@ class Group:
     """Parts over the same axes; the first ``rows`` of them are rows, if any of the parts has columns.
 
     ``in_any_order``: parts without columns may be joined with parts whose rows are other axes than their first, if these
-    give elements (a norm of channels), not numbers of rows alone.
+    give elements (a norm of channels), or numbers of what the others give (the gradient of a bias).
     """
 
     def __init__(self, part: Part, in_any_order: bool = False) -> None:
@@ -113,7 +126,7 @@ class Group:
         why = self._taken_so(part, alone)
         if not why or not self.in_any_order or (self.rows is None) == (part.rows is None):
             return why
-        if not any([_gives_elements(p) for p in (*self.parts, part)]):
+        if not any([_gives_elements(p) for p in (*self.parts, part)]) and not self._sums_neighbours(part):
             return why
         order = self._order_in(part)
         if order is None:
@@ -128,6 +141,14 @@ class Group:
             self.axes, self.parts, self.given = before
             return why
         return ""
+
+    def _sums_neighbours(self, part: Part) -> bool:
+        """Whether a part gives numbers of rows of what the group gives, of which many elements beside each other are rows, or
+        columns: then going through them in the order of rows takes as long, and they are not read again.
+        """
+        own = [read for read in part.reads if read.root in self.given]
+        few = self.size <= FEW
+        return part.rows is not None and bool(own) and (few or all([_beside(part, read) >= BESIDE for read in own]))
 
     def _order_in(self, part: Part) -> list[int] | None:
         """Which axis of a part each of the group's is, as what it reads of the group says."""

@@ -1,0 +1,85 @@
+"""What loops of a compiled step write is summed on the way, where it is read again for that: gradients of biases."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kernels_of import WAYS, emulated, machine_code, needs_triton
+
+import genesis
+from genesis import jit
+from genesis.jit.lowering.step import step_of
+from genesis.nn import functional as F
+
+OVER = (0, 2, 3)
+CASES = {  # shapes, what is summed over, and whether it is one loop
+    "rows of a matrix": ((3000, 130), (0,), True),
+    "rows of a small one": ((64, 10), (0,), True),
+    "narrow rows": ((3000, 33), (0,), False),
+    "leading dimensions": ((30, 100, 128), (0, 1), True),
+    "channels": ((8, 16, 24, 33), OVER, True),
+    "few channels": ((8, 6, 96, 33), OVER, False),
+    "channels of small pictures": ((300, 6, 7, 7), OVER, False),
+    "all": ((200, 130), (0, 1), False),
+}
+
+
+def changed(x, g):
+    return g * F.gelu(x) + 0.125
+
+
+def traced(function, *args):
+    return step_of(jit.optimized(jit.trace(function, *args)).program)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CASES)
+def test_values(name, way):
+    shape, dims, joined = CASES[name]
+    genesis.manual_seed(1)
+    x, g = genesis.randn(*shape), genesis.randn(*shape)
+
+    def function(x, g):
+        y = changed(x, g)
+        return y, y.sum(dims) * 2
+
+    with emulated(way):
+        args = x.to("cuda"), g.to("cuda")
+        made, run = traced(function, *args), genesis.compile(function)
+        for got, expected in zip(run(*args), function(x, g), strict=True):
+            np.testing.assert_allclose(got.cpu().numpy(), expected.numpy(), rtol=2e-5, atol=1e-3)
+    first = made.phases[0]
+    assert ({"gelu", "sum"} <= {re.sub(r"fused\.|\.CudaArray", "", call.op) for call in first.calls}) == joined
+
+
+@pytest.mark.parametrize("dtype", [genesis.bfloat16, genesis.float16])
+def test_sums_of_16_bits_are_rounded_once(dtype):
+    """... of what was computed in float32: as near to the sums in float64 as the dtype is."""
+    genesis.manual_seed(2)
+    x, g = genesis.randn(4000, 128).to(dtype), genesis.randn(4000, 128).to(dtype)
+
+    def function(x, g):
+        y = F.gelu(x) * g
+        return y, y.sum(0)
+
+    with emulated():
+        y, sums = genesis.compile(function)(x.to("cuda"), g.to("cuda"))
+    x, g = x.double(), g.double()
+    exact = (F.gelu(x) * g).sum(0).numpy()
+    assert y.dtype is sums.dtype is dtype
+    np.testing.assert_allclose(sums.cpu().double().numpy(), exact, rtol=1.1 * genesis.finfo(dtype).eps / 2, atol=1e-3)
+
+
+@needs_triton
+@pytest.mark.slow
+def test_machine_code():
+    """16 bytes are read, and written, at a time."""
+    shape = 16384, 3072
+    with emulated():
+        x, g = (genesis.zeros(*shape, device="cuda", dtype=genesis.bfloat16) for _ in range(2))
+        made = traced(lambda x, g: (y := changed(x, g), y.sum(0)), x, g)
+    kernel = made.phases[0].stages[0].kernel.kernel
+    text = machine_code(kernel, tuple(range(len(kernel.letters))))
+    assert text.count("LDG.E.128") == 4 and text.count("STG.E.128") == 2 and "LDG.E.U16" not in text
