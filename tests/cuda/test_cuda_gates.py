@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import genesis.cuda.steps.held  # a kernel's class that is imported when a step is compiled
+import genesis.cuda.steps.step  # kernels that are imported when a step is compiled
 from genesis.arrays.spec import Spec
 from genesis.cuda.launch.kernel import Launched
 from genesis.cuda.runtime.connection import using

@@ -21,6 +21,7 @@ from genesis.cuda.kernels import padded
 from genesis.cuda.kernels.losses import (
     IN_PROGRAMS,
     JOINED,
+    LONG,
     SUMMED,
     Grid,
     Row,
@@ -43,7 +44,7 @@ WITH_GRADIENT = f"{IN_PROGRAMS}.with_gradient"
 # bytes of a row: of more the rows that are under way, two or three on each processor, do not stay in the cache of 50 MB
 CACHED = 1 << 17
 WARPS = 16  # of rows that begin at 16 bytes: few rows are under way then
-BLOCK = 4096
+BLOCK = 8192
 
 _SHARE = """
 import triton
@@ -142,8 +143,8 @@ def _with_gradient(
     out = padded.result(input.shape, input.dtype, input.device)
     stream = used(input, target, g, loss, counts, result, share, out).handle
     share_of(target.dtype).start(on, stream, (1, 1, 1), (target.address, share.address, rows, ignored))
-    block = block_of(classes, BLOCK)
-    beside = ALIGNED // input.dtype.itemsize if input.strides[0] % ALIGNED == 0 and block > 1024 else 0
+    aligned = input.strides[0] % ALIGNED == 0 and classes > 1024
+    block, beside = block_of(classes, BLOCK if aligned else LONG), ALIGNED // input.dtype.itemsize if aligned else 0
     wide = min(wide_of(input), wide_of(out))
     addresses = [x.address for x in (input, target, share, g, loss, counts, out)]
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
