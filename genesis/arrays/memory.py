@@ -157,7 +157,7 @@ class Memory(ABC):
         return "there are no devices of this type"
 
     def kernel(self, op: Any) -> Callable[..., Any] | None:
-        """What computes an op that nobody attached a kernel to; None: nothing does. It is asked for at every call."""
+        """What computes an op that nobody attached a kernel to; None: nothing does. It is asked for once, if there is one."""
         return None
 
     def update(self, op: Any, target: Any, other: Any) -> bool:
@@ -203,6 +203,10 @@ class Memory(ABC):
     def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
         """A new array of ones."""
         return self.full(shape, dtype, 1, device)
+
+    def one(self, dtype: np.dtype[Any], device: device) -> Any:
+        """An array of one 1, of no dimensions, that nobody writes to."""
+        return self.ones((), dtype, device)
 
 
 class HostMemory(Memory):

@@ -6,7 +6,6 @@ current stream of the array's device, and nothing waits but what gives the progr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,25 +15,32 @@ from genesis.arrays.memory import DeviceArray, Host, Memory, non_blocking
 from genesis.arrays.spec import contiguous_strides, strides_of
 from genesis.base.device import device as DeviceName  # noqa: N812
 from genesis.base.narrow import converted, restrided
+from genesis.cuda.layouts import ALIGNED, Layout, layout
 from genesis.cuda.memory.blocks import Block
 from genesis.cuda.memory.pinned import block_of, pinned
-from genesis.cuda.memory.sequence import crosses, source_of
+from genesis.cuda.memory.sequence import crosses, source_of, taken_elsewhere
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.devices import Device, current_index, device_at
 from genesis.cuda.runtime.reports import checked
 from genesis.cuda.runtime.streams import Stream, current
 
+_new = object.__new__
+
 
 class Storage:
-    """A block of memory, given back when nobody has it any more."""
+    """A block of memory, given back when nobody has it any more; `laid_so` makes it.
+
+    Attributes:
+        allocator: where the block is from
+        stream: on which it is used without being told of
+    """
 
     __slots__ = ("__weakref__", "allocator", "block", "on", "stream")
 
-    def __init__(self, on: Device, count: int) -> None:
-        self.on = on
-        self.allocator = source = source_of(on)
-        self.block: Block = source.take(count)
-        self.stream: Stream | None = self.block.segment.room.stream  # on which it is used without being told of
+    allocator: Any
+    block: Block
+    on: Device
+    stream: Stream | None
 
     def used_on(self, stream: Stream) -> None:
         """A stream uses it: it is not handed out again before that is done."""
@@ -53,7 +59,7 @@ class Storage:
 class CudaArray(DeviceArray):
     """Elements of a dtype at an address of a device."""
 
-    __slots__ = ("address", "base", "device", "dtype", "shape", "storage", "strides")
+    __slots__ = ("_layout", "address", "base", "device", "dtype", "shape", "storage", "strides")
 
     def __init__(
         self,
@@ -69,6 +75,16 @@ class CudaArray(DeviceArray):
         self.strides = contiguous_strides(shape) if strides is None else strides  # in elements
         self.device = storage.on.name
         self.base = base
+        self._layout: Layout | None = None  # when somebody asked for it; from then on an array lies as it does
+
+    @property
+    def layout(self) -> Layout:
+        """How it lies; an object that is compared by identity."""
+        known = self._layout
+        if known is None:
+            on, aligned = self.storage.on, not self.address % ALIGNED
+            known = self._layout = layout(on, self.shape, self.dtype, self.strides, aligned)
+        return known
 
     @property
     def on(self) -> Device:
@@ -236,13 +252,36 @@ class CudaMemory(Memory):
     def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
         return self.full(shape, dtype, 1, device)
 
+    def one(self, dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
+        on = device_at(device.index)
+        known: dict[Any, CudaArray] = on.kept.get("ones") or on.keep("ones", lambda on: {})
+        made = known.get(dtype)
+        if made is None:
+            if taken_elsewhere(on):  # memory of a graph is the graph's
+                return self.ones((), dtype, device)
+            made = known[dtype] = self.from_host(converted(np.ones(()), dtype), device)
+            current(on).synchronize()  # whoever reads it finds it there
+        return made
+
 
 def empty(
     on: Device, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
 ) -> CudaArray:
     """New memory, laid out without gaps."""
-    storage = Storage(on, math.prod(shape) * dtype.itemsize)
-    return CudaArray(storage, storage.block.address, shape, dtype, strides)
+    return laid_so(layout(on, shape, dtype, strides), current(on))
+
+
+def laid_so(layout: Layout, stream: Stream) -> CudaArray:
+    """New memory for an array that lies in a known way, on the current stream."""
+    out: CudaArray = _new(CudaArray)
+    out.storage = storage = _new(Storage)
+    storage.on = on = layout.on
+    storage.allocator = source = source_of(on)
+    storage.block = block = source.take(layout.count, stream)
+    storage.stream = block.segment.room.stream
+    out.address, out.shape, out.dtype, out.strides = block.address, layout.shape, layout.dtype, layout.strides
+    out.device, out.base, out._layout = on.name, None, layout
+    return out
 
 
 # ---- copies

@@ -64,6 +64,46 @@ def test_launches_and_values(name, gpu):
     np.testing.assert_allclose(y.cpu().numpy(), function(x.clone()).numpy(), rtol=1e-6, atol=1e-6)
 
 
+REPEATED = {
+    "add": lambda x: x + x,
+    "a number": lambda x: x * 3,
+    "in place": lambda x: x.clone().add_(x),
+    "sum": lambda x: x.sum(1),
+    "gelu": F.gelu,
+    "product": lambda x: x @ x.t(),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_call_like_one_before_is_of_its_own_operands(name, gpu):
+    """Elsewhere in memory, off the multiples of 16 bytes, on another stream, and on another device."""
+    function, side = REPEATED[name], cuda.Stream()
+    with using(Emulated(2)):
+        for step, device in enumerate(("cuda:0", "cuda:0", "cuda:1", "cuda:0")):
+            held = genesis.randn(41)
+            x = held.to(device)[step % 2 :][:40].view(4, 10)
+            want = function(held[step % 2 :][:40].view(4, 10))
+            np.testing.assert_allclose(function(x).cpu().numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+    x = genesis.randn(4, 10)
+    there = x.to("cuda")
+    function(there)
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        y = function(there)
+        np.testing.assert_allclose(y.cpu().numpy(), function(x).numpy(), rtol=1e-5, atol=1e-6)
+    assert side in there._array.storage.block.foreign
+    assert y._array.storage.stream is side
+
+
+def test_arrays_that_lie_in_one_way_have_one_layout(gpu):
+    x, y = genesis.zeros(4, 6, device="cuda")._array, genesis.ones(4, 6, device="cuda")._array
+    assert x.layout is y.layout and x.layout.aligned
+    assert genesis.add(x := genesis.zeros(4, 6, device="cuda"), x)._array.layout is y.layout
+    others = [x.t(), x[1:], x.double(), x.flatten()[1:]]
+    assert len({each._array.layout for each in (x, *others)}) == 5
+    assert not others[-1]._array.layout.aligned
+
+
 def test_one_total_of_many_elements_is_one_of_parts(gpu):
     x = genesis.randn(300, 1000)
     count, y = launches(gpu, lambda x: x.sum(), x.to("cuda"))

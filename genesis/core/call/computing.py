@@ -114,11 +114,8 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     """The result arrays of an op of arrays that are all on one device, by the kernel that is attached for the class of its
     arrays, or for `DeviceArray`.
     """
-    kernels, device = op.kernels, top.device
-    kernel = (kernels.get(top.__class__) or kernels.get(DeviceArray)) if kernels else None
-    if kernel is None:
-        kernel = memory_of(top).kernel(op)
-    at_home = [_index_at(a, device) for a in arrays] if op.kind.copies else arrays
+    kernel = op.on_devices.get(top.__class__) or device_kernel(op, top)
+    at_home = [_index_at(a, top.device) for a in arrays] if op.kind.copies else arrays
     result = NotImplemented
     try:
         if kernel is not None:
@@ -131,12 +128,43 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
         raise UnsupportedError(
             message(
                 op.name,
-                f"{device.type} has no kernel for this op",
+                f"{top.device.type} has no kernel for this op",
                 operands=[("input", spec_of(top))],
                 hint=f"attach a kernel (genesis.devices.attach), or x.cpu().{op.name}(...)",
             )
         )
     return result
+
+
+def device_kernel(op: Op, top: Any) -> Callable[..., Any] | None:
+    """What computes an op of arrays like this one, which is known from then on."""
+    kernels = op.kernels
+    kernel = kernels.get(top.__class__) or kernels.get(DeviceArray) or memory_of(top).kernel(op)
+    if kernel is not None:
+        op.on_devices[top.__class__] = kernel
+    return kernel
+
+
+def of_floats_there(op: Op, x: Any, *other: Any) -> Any:
+    """The result of an elementwise op of an array of a device, and of another one there or a number, of which nothing is to be
+    converted; None where that, or an error to explain, is left to do.
+    """
+    kind = x.__class__
+    kernel = op.on_devices.get(kind)
+    if kernel is None:  # no device, or its first call
+        return None
+    for y in other:
+        if (
+            y.__class__ is not float
+            and y.__class__ is not int
+            and (y.__class__ is not kind or y.device is not x.device)
+        ):
+            return None
+    try:
+        r = kernel(x, *other)
+    except Exception:  # what comes next explains
+        return None
+    return None if r is NotImplemented else r
 
 
 def device_operands(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:

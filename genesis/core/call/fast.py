@@ -1,8 +1,8 @@
 """The public functions of elementwise ops, whose first lines are the fast path.
 
-It takes float32 or float64 tensors on the CPU, of one dtype, while no mode is active, and costs about twice NumPy's own
-call. Virtual arrays set ``__array_ufunc__ = None``, so that a ufunc raises TypeError on them. Whatever does not fit, and
-whatever fails, goes to `elementwise` (`core/call/dispatch.py`).
+It takes float32 or float64 tensors of one dtype, while no mode is active, and costs about twice NumPy's own call on the CPU.
+On devices what computes is looked up. Whatever does not fit, and whatever fails, goes to `elementwise`
+(`core/call/dispatch.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Dispatched
 from genesis.base.quiet import silent, unnamed
+from genesis.core.call.computing import of_floats_there
 from genesis.core.call.dispatch import elementwise, operated
 from genesis.core.call.generated import rename_parameters
 from genesis.core.call.halves import F32, F64
@@ -61,13 +62,16 @@ def unary_path(op: Op) -> Callable[..., Any]:
             if dtype.kind in exact and x.__class__ is ndarray:
                 y = counted(op, kernel, x)
                 return elementwise(op, (input,)) if y is None else y
-            return elementwise(op, (input,))
-        try:
-            r = kernel(x)
-        except _FAILED:
-            return elementwise(op, (input,))
-        if r.__class__ is not ndarray:  # NumPy makes scalars of 0-d arrays
-            r = np.asarray(r)
+            r = None if dtype is not F32 and dtype is not F64 else of_floats_there(op, x)
+            if r is None:
+                return elementwise(op, (input,))
+        else:
+            try:
+                r = kernel(x)
+            except _FAILED:
+                return elementwise(op, (input,))
+            if r.__class__ is not ndarray:  # NumPy makes scalars of 0-d arrays
+                r = np.asarray(r)
         y = _new(Tensor)
         y._array = r
         y._counter = y._view = None
@@ -148,17 +152,20 @@ def binary_path(op: Op, weak_scalars: bool, second: str = "other") -> Callable[.
             b = None
         else:
             return operated(op, input, other)  # type: ignore[no-any-return]
-        if (dtype is not F32 and dtype is not F64) or (
-            checks and (x.__class__ is not ndarray or isinstance(y, Dispatched))
-        ):
+        if dtype is not F32 and dtype is not F64:
             z = counted(op, kernel, x, y) if dtype.kind in exact and x.__class__ is ndarray is y.__class__ else None
             return elementwise(op, (input, other)) if z is None else z
-        try:
-            r = kernel(x, y)
-        except _FAILED:
-            return elementwise(op, (input, other))
-        if r.__class__ is not ndarray:
-            r = np.asarray(r)
+        if x.__class__ is not ndarray or (checks and isinstance(y, Dispatched)):
+            r = of_floats_there(op, x, y)
+            if r is None:
+                return elementwise(op, (input, other))
+        else:
+            try:
+                r = kernel(x, y)
+            except _FAILED:
+                return elementwise(op, (input, other))
+            if r.__class__ is not ndarray:
+                r = np.asarray(r)
         z = _new(Tensor)
         z._array = r
         z._counter = z._view = None

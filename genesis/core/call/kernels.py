@@ -74,6 +74,7 @@ def attach(
         else _either(kernel, when, target.kernel if arrays is np.ndarray else target.kernels.get(arrays))
     )
     target.kernels[arrays] = chosen
+    target.on_devices.clear()
     if arrays is np.ndarray:
         target.kernel = chosen
         for rebind in target.shortcuts:

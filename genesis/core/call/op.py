@@ -95,6 +95,8 @@ class Op:
     kernel: Callable[..., Any] = field(default=lambda: None)
     silent: Callable[..., Any] = field(default=lambda: None)  # the same without NumPy's warnings, for the lanes
     kernels: dict[type, Any] = field(default_factory=dict)  # what was attached, by the class of arrays
+    # what computes on arrays of devices, by their class: looked up once, see `core/call/computing.py`
+    on_devices: dict[type, Callable[..., Any]] = field(default_factory=dict)
     shortcuts: list[Callable[[Any], None]] = field(default_factory=list)  # tell the fast paths of another kernel
     torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function
     module: str = ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.arrays.protocol import level_of
 from genesis.base.errors import DeviceError, GraphError, message
 from genesis.base.locks import process_lock
@@ -45,7 +46,12 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_gra
         writes: list[tuple[Any, ...]] = []
         append, array = writes.append, np.ndarray
         for node, g, held in gradients:
-            if plain and node._grad is None and g._node is None and g._array.__class__ is array and not node._virtual:
+            if (
+                plain
+                and node._grad is None
+                and g._node is None
+                and (not node._virtual if g._array.__class__ is array else _at_home(node, g))
+            ):
                 if held or g._counter is SHARED or (node._hooks is not None and node._hooks.tensor):
                     g = g._apart()  # noqa: PLW2901
                 append((_set_grad, node, g))
@@ -57,6 +63,14 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_gra
             deque(starmap(operator.call, writes), 0)
         if create_graph:
             _without_owners([node for node, _, _ in gradients])
+
+
+def _at_home(node: AccumulateGrad, g: Tensor) -> bool:
+    """Whether a gradient lies in the memory of the device where its leaf is."""
+    tensor, array = node.tensor(), g._array
+    if tensor is None or not isinstance(array, DeviceArray):
+        return False
+    return tensor._array.__class__ is array.__class__ and tensor._array.device is array.device
 
 
 def _writes_of(

@@ -376,9 +376,10 @@ class Tensor(Methods):
         return wrap(memory_of(self._array).zeros(shape, dtype, self.device))
 
     def _ones(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        if shape or dtype.kind != "f" or self._array.__class__ is not np.ndarray:
-            return wrap(memory_of(self._array).ones(shape, dtype, self.device))
-        one = wrap(ONES[dtype])
+        array: Any = self._array
+        if shape or dtype.kind != "f" or not isinstance(array, np.ndarray | DeviceArray):
+            return wrap(memory_of(array).ones(shape, dtype, self.device))
+        one = wrap(ONES[dtype] if array.__class__ is np.ndarray else memory_of(array).one(dtype, array.device))
         one._counter = SHARED
         return one
 

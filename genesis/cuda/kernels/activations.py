@@ -14,10 +14,13 @@ from genesis.arrays.spec import Spec
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.cuda.arrays import CudaArray, empty
+from genesis.cuda.arrays import CudaArray, laid_so
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import broadcast
+from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.kernels.wanted import kernels_wanted
+from genesis.cuda.layouts import Layout, layout
+from genesis.cuda.runtime.streams import current
 from genesis.jit.lowering.layouts import is_dense
 
 SCALE = 2 * math.sqrt(2 / math.pi)  # of the approximation: gelu(x) is about x sigmoid(SCALE x + CUBE x^3)
@@ -83,8 +86,12 @@ def _infer(input: Spec, approximate: str) -> tuple[Spec, tuple[Any, ...]]:
 
 def _empty_like(x: CudaArray) -> CudaArray:
     """In its order, if it has no gaps."""
-    dense = is_dense(Spec(x.shape, x.dtype, strides=x.strides))
-    return empty(x.on, x.shape, x.dtype, x.strides if dense else None)
+    return laid_so(_without_gaps(x.layout), current(x.on))
+
+
+@functools.lru_cache(KNOWN)
+def _without_gaps(x: Layout) -> Layout:
+    return layout(x.on, x.shape, x.dtype, x.strides if is_dense(Spec(x.shape, x.dtype, strides=x.strides)) else None)
 
 
 def _wide(x: CudaArray) -> Any:

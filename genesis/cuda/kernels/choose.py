@@ -28,13 +28,13 @@ from genesis.cuda.kernels import (
     uniques,
 )
 from genesis.cuda.kernels.host import arrays_in, host_kernel
-from genesis.cuda.kernels.lowering import Launches, launches, lowered, numbers_of
+from genesis.cuda.kernels.lowering import Launches, Ready, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
-from genesis.cuda.kernels.signatures import KNOWN, signature
+from genesis.cuda.kernels.signatures import KNOWN, alike, signature
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 
-WRITTEN = {
+WRITTEN: dict[str, Callable[..., Any]] = {
     **gathers.KERNELS,
     **moves.KERNELS,
     **sorts.KERNELS,
@@ -70,20 +70,9 @@ def kernel_of(op: Op) -> Callable[..., Any] | None:
 def _made(op: Op) -> Callable[..., Any]:
     if op.kind.views:
         return view_of(op)
-    if op.name in WRITTEN:
-        return with_host(op, written_by_hand(op))
-    return with_host(op, product_of(op, launched(op))) if op.name in OPS else launched(op)
-
-
-def written_by_hand(op: Op) -> Callable[..., Any]:
-    """A kernel of `WRITTEN`, and that of the op's rule for what it does not take."""
-    kernel, otherwise = WRITTEN[op.name], launched(op)
-
-    def chosen(*args: Any) -> Any:
-        result = kernel(*args)
-        return otherwise(*args) if result is NotImplemented else result
-
-    return chosen
+    if op.name in OPS:
+        return with_host(op, product_of(op, launched(op)))
+    return launched(op, WRITTEN.get(op.name))
 
 
 def with_host(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,39 +81,53 @@ def with_host(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: kernel(*args) if kernels_wanted() else otherwise(*args)
 
 
-def launched(op: Op) -> Callable[..., Any]:
-    """The kernel that launches what the op's rule says; where there is none, the host computes."""
-    known: dict[Any, Launches | None] = {}
+def launched(op: Op, by_hand: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The kernel that launches what the op's rule says, for what one that is written by hand does not take; where there is no
+    rule, the host computes.
+    """
+    plans: dict[Any, Launches | None] = {}
+    known: dict[Any, Ready] = {}  # what a call like those before launches
     otherwise = host_kernel(op)
     floats = op.tensors if op.kind.aligned else ()  # whose values the kernel does not depend on
+    numbered = op.name in NUMBERED
 
     def kernel(*args: Any) -> Any:
+        ready = known.get(alike(args, floats))
+        return first(args) if ready is None else ready.run(args)
+
+    def first(args: tuple[Any, ...]) -> Any:
         if not kernels_wanted():
             return otherwise(*args)
-        for i in floats:
-            if args[i].__class__ is int and op.name in NUMBERED:
-                args = with_floats(args, floats)
-                break
-        key = tuple(
-            [
-                (a.shape, a.strides, a.dtype) if a.__class__ is CudaArray
-                else float if a.__class__ is float and i in floats
-                else signature(a)
-                for i, a in enumerate(args)
-            ]
-        )  # fmt: skip
-        plan = known.get(key)
-        if plan is None and key not in known:
+        if by_hand is not None:
+            result = by_hand(*args)
+            if result is not NotImplemented:
+                return result
+        if numbered and int in [args[i].__class__ for i in floats]:
+            changed = with_floats(args, floats)
+            if changed is not args:
+                result, ready = kernel(*changed), known.get(alike(changed, floats))
+                if ready is not None:  # it takes whole numbers, too
+                    known[alike(args, floats)] = ready
+                return result
+        plan = planned(args)
+        if plan is not None:
             if len(known) >= KNOWN:
                 known.clear()
-            plan = known[key] = lowered(op, args)
-        if plan is not None:
-            return plan.run(args)
+            ready = known[alike(args, floats)] = plan.ready([*arrays_in(args)])
+            return ready.run(args)
         pairs = complexes.computed(op, args) if complexes.among(args) else NotImplemented
         if pairs is not NotImplemented:
             return pairs
         forward = turned(args)
         return otherwise(*args) if forward is None else kernel(*forward)
+
+    def planned(args: tuple[Any, ...]) -> Launches | None:
+        key = tuple([float if a.__class__ is float and i in floats else signature(a) for i, a in enumerate(args)])
+        if key not in plans:
+            if len(plans) >= KNOWN:
+                plans.clear()
+            plans[key] = lowered(op, args)
+        return plans[key]
 
     return kernel
 
@@ -135,7 +138,7 @@ def with_floats(args: tuple[Any, ...], numbers: Sequence[int]) -> tuple[Any, ...
     if not arrays or not all([is_float(a) for a in arrays]):
         return args
     whole = [i for i in numbers if args[i].__class__ is int and abs(args[i]) <= EXACT_TO]
-    return tuple([float(a) if i in whole else a for i, a in enumerate(args)])
+    return tuple([float(a) if i in whole else a for i, a in enumerate(args)]) if whole else args
 
 
 def is_float(x: CudaArray) -> bool:
@@ -159,7 +162,7 @@ def _forward(value: Any) -> Any:
 # ---- writes
 
 _writes: dict[Any, Launches | None] = {}
-_updates: dict[Any, Launches | None] = {}
+_updates: dict[Any, Ready | None] = {}
 
 
 def updated(op: Op, target: CudaArray, other: Any) -> bool:
@@ -167,29 +170,31 @@ def updated(op: Op, target: CudaArray, other: Any) -> bool:
     each element before it is written; whether there is such a kernel.
     """
     if other.__class__ is CudaArray:
-        alike = other.shape == target.shape and other.dtype == target.dtype and other.storage.on is target.storage.on
-        apart = other.storage is not target.storage or (other.address, other.strides) == (
-            target.address,
-            target.strides,
-        )
+        kind: Any = other.layout
+        storage = target.storage
+        alike = other.shape == target.shape and other.dtype == target.dtype and other.storage.on is storage.on
+        apart = other.storage is not storage or (other.address, other.strides) == (target.address, target.strides)
         if not (alike and apart):
             return False
     elif other.__class__ is int and is_float(target) and abs(other) <= EXACT_TO and op.name in NUMBERED:
-        other = float(other)
-    elif other.__class__ is not float:
+        other, kind = float(other), float
+    elif other.__class__ is float:
+        kind = float
+    else:
         return False
-    if not kernels_wanted():
-        return False
-    kind = (other.strides,) if other.__class__ is CudaArray else float
-    key = op.name, target.shape, target.strides, target.dtype, kind
-    if key not in _updates:
+    key = op, target.layout, kind
+    ready = _updates.get(key)
+    if ready is None:
+        if key in _updates or not kernels_wanted():
+            return False
         if len(_updates) >= KNOWN:
             _updates.clear()
-        _updates[key] = _update(op, target, other)
-    plan = _updates[key]
-    if plan is not None:
-        plan.into((target, other), [target])
-    return plan is not None
+        plan = _update(op, target, other)
+        ready = _updates[key] = None if plan is None else plan.ready([*arrays_in((target, other)), target])
+        if ready is None:
+            return False
+    ready.into((target, other), [target, other, target] if kind is not float else [target, target])
+    return True
 
 
 def _update(op: Op, target: CudaArray, other: Any) -> Launches | None:

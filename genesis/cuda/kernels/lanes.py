@@ -15,14 +15,14 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from genesis.cuda.arrays import CudaArray, used
 from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.launch import interpreter
-from genesis.cuda.launch.kernel import ALIGNED, Launched, interpreted
+from genesis.cuda.launch.kernel import ALIGNED, Launched, Prepared, interpreted
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.reports import reports
@@ -44,9 +44,9 @@ class Operand:
     writes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Code:
-    """What a lane does.
+    """What a lane does. Kernels are known by it: there is one for each thing that lanes do.
 
     Attributes:
         lines: of Triton's language
@@ -65,8 +65,7 @@ class Code:
     whole: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """An array, its strides along the lanes' dimensions, and size and stride of those that are reached."""
 
     array: CudaArray
@@ -79,12 +78,27 @@ def start(code: Code, shape: tuple[int, ...], operands: Sequence[Placed], number
     """Do what a code says, for every element of a shape; ``about`` is whose index it is that may be reported."""
     if 0 in shape:
         return
-    kernel, grid, sizes = _laid_out(code, tuple(shape), tuple([(tuple(p.strides), p.array.dtype) for p in operands]))
     arrays = [p.array for p in operands]
-    stream, on = used(*arrays), arrays[0].on
+    stream, on = used(*arrays), arrays[0].storage.on
     report = (reports(on).address, reports(on).number(*about)) if code.reports else ()
-    reached = [number for p in operands for pair in p.reached for number in pair]
-    kernel.start(on, stream.handle, grid, (*[a.address for a in arrays], *report, *sizes, *reached, *numbers))
+    key = code, tuple(shape), *[(a._layout or a.layout, tuple(s), r) for a, s, r in operands]
+    prepared, sizes = _prepared.get(key) or (None, ())
+    values = *[a.address for a in arrays], *report, *sizes, *numbers
+    if prepared is None:
+        kernel, grid, sizes = _laid_out(
+            code, tuple(shape), tuple([(tuple(p.strides), p.array.dtype) for p in operands])
+        )
+        sizes = *sizes, *[number for p in operands for pair in p.reached for number in pair]
+        values = *[a.address for a in arrays], *report, *sizes, *numbers
+        if len(_prepared) >= KNOWN:
+            _prepared.clear()
+        prepared = kernel.prepared(on, grid, values)
+        _prepared[key] = prepared, sizes
+    prepared.start(stream.handle, values)
+
+
+# what was started before, by how operands lie, and the numbers that it is told about them
+_prepared: dict[Any, tuple[Prepared, tuple[int, ...]]] = {}
 
 
 @functools.lru_cache(KNOWN)

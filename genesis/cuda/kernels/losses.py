@@ -18,7 +18,7 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import Op
-from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels import padded
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
@@ -274,8 +274,8 @@ def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> 
     """The mean of the losses as a number of a dtype, the logarithm of the sum of each row, and the share of a row."""
     (rows, classes), on, input = logits.shape, logits.on, laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
-    total, loss, counts = (MEMORY.empty((rows,), F32, input.device) for _ in range(3))
-    out, share = (MEMORY.empty((), kind, input.device) for kind in (dtype, F32))
+    total, loss, counts = (empty(on, (rows,), F32) for _ in range(3))
+    out, share = (empty(on, (), kind) for kind in (dtype, F32))
     stream = used(input, target, total, loss, counts, out, share).handle
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]

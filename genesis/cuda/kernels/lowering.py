@@ -6,8 +6,9 @@ is called with is a parameter of the kernel: another number needs no other kerne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from genesis.base.errors import UnsupportedError
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.op import Op
 from genesis.core.call.scalars import Expression
-from genesis.cuda.arrays import CudaArray, empty, used
+from genesis.cuda.arrays import CudaArray, laid_so, used
 from genesis.cuda.kernels.host import arrays_in
-from genesis.cuda.launch.kernel import Kernel
+from genesis.cuda.launch.kernel import Kernel, Prepared
+from genesis.cuda.layouts import Layout, layout
 from genesis.cuda.runtime.devices import Device
-from genesis.cuda.runtime.streams import Stream
+from genesis.cuda.runtime.streams import Stream, current
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import reductions as _of_reductions  # noqa: F401, rules are declared when these are imported
 from genesis.jit.lowering import scalar_code, triton_code
@@ -47,6 +49,7 @@ RULED = frozenset(
 )  # fmt: skip
 PROCESSORS = 132  # of an H100: what has fewer programs is divided, where it can be
 MOST = 1 << 31  # elements: counts in kernels have 32 bits
+KNOWN = 4096  # ways to lie for which the launches of a call are prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +76,90 @@ class Launches:
         self, steps: Sequence[Step], args: Sequence[Any], outs: Sequence[Spec], between: Sequence[Spec], many: bool
     ) -> None:
         self.steps, self.between, self.many = steps, between, many
-        self._flat = not any([isinstance(a, tuple | list) for a in args])
-        self._outs = [(spec.shape, spec.dtype, spec.strides) for spec in outs]
+        self._ready: dict[tuple[Layout, ...], Ready] = {}
+        self.flat = not any([isinstance(a, tuple | list) and [*arrays_in(a)] for a in args])
+        self.outs = [(spec.shape, spec.dtype, spec.strides) for spec in outs]
         inputs = len([*arrays_in(args)])
         # where the values of its launches are: addresses, then arguments
         first = {"in": 0, "out": inputs, "between": inputs + len(outs), "number": inputs + len(outs) + len(between)}
-        self._launched = []
+        self.launched = []
         for step in steps:
             grid = step.kernel.code.grid(step.count)
             at = tuple([first[kind] + i for kind, i in step.operands])
             if grid:  # of no elements nothing is computed
-                self._launched.append((step.kernel, (grid, 1, 1), at, (step.count,) if step.kernel.told else ()))
+                self.launched.append((step.kernel, (grid, 1, 1), at, (step.count,) if step.kernel.told else ()))
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        arrays = [a for a in args if a.__class__ is CudaArray] if self._flat else [*arrays_in(args)]
-        on = arrays[0].storage.on
-        outs = [empty(on, shape, dtype, strides) for shape, dtype, strides in self._outs]
-        self._launch(on, used(*arrays), args, [*arrays, *outs])
-        return tuple(outs) if self.many else outs[0]
+        return self.ready([*arrays_in(args)]).run(args)
 
     def into(self, args: tuple[Any, ...], outs: list[CudaArray]) -> None:
+        """Compute results where they are to be."""
         arrays = [*arrays_in(args), *outs]
-        self._launch(arrays[0].on, used(*arrays), args, arrays)
+        self.ready(arrays).into(args, arrays)
 
-    def _launch(self, on: Device, stream: Stream, args: tuple[Any, ...], arrays: list[CudaArray]) -> None:
-        for spec in self.between:
-            arrays.append(empty(on, spec.shape, spec.dtype, spec.strides))
-        values = [a.address for a in arrays]
+    def ready(self, arrays: list[CudaArray]) -> Ready:
+        """The same, prepared for operands that lie as these."""
+        lying = tuple([a.layout for a in arrays])
+        ready = self._ready.get(lying)
+        if ready is None:
+            if len(self._ready) >= KNOWN:
+                self._ready.clear()
+            ready = self._ready[lying] = Ready(self, arrays[0].storage.on)
+        return ready
+
+
+class Ready:
+    """The launches of a call whose operands lie in a known way on a device: what differs between calls are addresses, floats
+    that are parameters, and the stream.
+    """
+
+    def __init__(self, plan: Launches, on: Device) -> None:
+        self.on, self.many, self.flat = on, plan.many, plan.flat
+        self.outs = [layout(on, *out) for out in plan.outs]
+        self.between = [layout(on, spec.shape, spec.dtype, spec.strides) for spec in plan.between]
+        self.launched = [(kernel, grid, _picked(at), count) for kernel, grid, at, count in plan.launched]
+        self.prepared: list[tuple[Prepared, Any, tuple[int, ...]]] = []  # by the first call
+
+    def run(self, args: tuple[Any, ...]) -> Any:
+        stream, values = current(self.on), []
+        for array in args if self.flat else arrays_in(args):
+            if array.__class__ is CudaArray:
+                storage = array.storage
+                if storage.stream is not stream:
+                    storage.used_on(stream)
+                values.append(array.address)
+        outs = []
+        for each in self.outs:
+            outs.append(out := laid_so(each, stream))
+            values.append(out.address)
+        self._launch(stream, values, args)
+        return tuple(outs) if self.many else outs[0]
+
+    def into(self, args: tuple[Any, ...], arrays: list[CudaArray]) -> None:
+        """Launch, for operands and results."""
+        stream = used(*arrays)
+        self._launch(stream, [array.address for array in arrays], args)
+
+    def _launch(self, stream: Stream, values: list[Any], args: tuple[Any, ...]) -> None:
+        if self.between:
+            between = [laid_so(each, stream) for each in self.between]
+            values += [array.address for array in between]
         values += args
-        for kernel, grid, at, count in self._launched:
-            kernel.start(on, stream.handle, grid, (*[values[i] for i in at], *count))
+        handle, driver = stream.handle, self.on.enter()
+        for (_, _, function, grid, block, shared, parameters), picked, count in self.prepared or self._prepare(values):
+            driver.launch(function, grid, block, shared, handle, parameters, picked(values) + count)
+
+    def _prepare(self, values: list[Any]) -> list[tuple[Prepared, Any, tuple[int, ...]]]:
+        self.prepared = [
+            (kernel.prepared(self.on, grid, picked(values) + count), picked, count)
+            for kernel, grid, picked, count in self.launched
+        ]
+        return self.prepared
+
+
+def _picked(at: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Gives the values at these positions."""
+    return itemgetter(*at) if len(at) > 1 else lambda values: tuple([values[i] for i in at])
 
 
 # ---- lowering

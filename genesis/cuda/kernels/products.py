@@ -21,10 +21,11 @@ from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.op import Op
 from genesis.core.call.strides import reshaped
-from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
+from genesis.cuda.arrays import MEMORY, CudaArray, laid_so, used
 from genesis.cuda.kernels import padded
 from genesis.cuda.launch import interpreter, tuning
-from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.launch.kernel import Launched, Prepared, interpreted
+from genesis.cuda.layouts import Layout, layout
 from genesis.cuda.libraries import cublaslt
 from genesis.cuda.libraries.loading import library
 from genesis.cuda.runtime.emulated_memory import Spaces
@@ -148,8 +149,7 @@ def product_of(op: Op, otherwise: Any) -> Any:
     known: dict[Any, Tiled | padded.Direct] = {}
 
     def kernel(input: CudaArray, other: CudaArray, bias: CudaArray | None = None) -> Any:
-        own = None if bias is None else (bias.shape, bias.strides, bias.dtype)
-        key = input.shape, input.strides, input.dtype, other.shape, other.strides, other.dtype, own
+        key = input._layout or input.layout, other._layout or other.layout, bias if bias is None else bias.layout
         plan = known.get(key)
         if plan is not None and (done := plan.run(input, other, bias)) is not None:
             return done
@@ -177,7 +177,7 @@ def product_of(op: Op, otherwise: Any) -> Any:
     return kernel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Tiled:
     """A product by tiles, of operands that are read where they are: their addresses are all that differs between calls."""
 
@@ -185,6 +185,8 @@ class Tiled:
     kernel: Product
     grid: Grid
     numbers: tuple[int, ...]
+    out: Layout | None = None  # by the first call, as what is started
+    prepared: Prepared | None = None
 
     def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray | None:
         """None where a library may do it now."""
@@ -192,10 +194,14 @@ class Tiled:
 
     def made(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray:
         on = x.storage.on
-        out = empty(on, self.shape, x.dtype)
-        stream = used(x, y, out) if bias is None else used(x, y, out, bias)
-        addresses = x.address, y.address, 0 if bias is None else bias.address, out.address
-        self.kernel.start(on, stream.handle, self.grid, (*addresses, *self.numbers))
+        if self.out is None:
+            self.out = layout(on, self.shape, x.dtype)
+        stream = used(x, y) if bias is None else used(x, y, bias)
+        out = laid_so(self.out, stream)
+        values = x.address, y.address, 0 if bias is None else bias.address, out.address, *self.numbers
+        if self.prepared is None:
+            self.prepared = self.kernel.prepared(on, self.grid, values)
+        self.prepared.start(stream.handle, values)
         return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,26 @@ import numpy as np
 from genesis.cuda.arrays import CudaArray
 
 KNOWN = 4096  # calls of an op that are remembered
+INT = {int}
 EQUAL = {int, bool, str, type(None)}  # whose values mean the same where they are equal, as those of floats may not
+
+
+def alike(args: tuple[Any, ...], floats: Sequence[int] = ()) -> tuple[Any, ...]:
+    """What of a call on a device decides about what is launched, but for addresses, and for floats at these positions."""
+    key: list[Any] = []
+    for a in args:
+        kind = a.__class__
+        if kind is CudaArray:
+            key.append(a._layout or a.layout)
+        elif kind is float and len(key) in floats:
+            key.append(float)
+        elif kind in EQUAL:
+            key.append((kind, a))
+        elif kind is not tuple and kind is not list:
+            key.append(signature(a))
+        else:
+            key.append((kind, *a) if {*map(type, a)} == INT else (kind, alike(a)))
+    return tuple(key)
 
 
 def signature(value: Any) -> Any:

@@ -13,7 +13,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,12 @@ class Launched(ABC):
         function, shared = self._loaded.get((on, aligned)) or self._load(on, aligned)
         on.enter().launch(function, grid, 32 * self.warps, shared, stream, self.parameters, values)
 
+    def prepared(self, on: Device, grid: tuple[int, int, int], values: tuple[Any, ...]) -> Prepared:
+        """So many programs of it, to be started again and again with values whose pointers are aligned like these."""
+        aligned = self.aligned(values)
+        function, shared = self._loaded.get((on, aligned)) or self._load(on, aligned)
+        return Prepared(self, on, function, grid, 32 * self.warps, shared, self.parameters)
+
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
         """The parameters that the compiler may take for multiples of 16."""
         bits = 0
@@ -103,6 +109,22 @@ class Launched(ABC):
     @abstractmethod
     def run(self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
         """Do it, in the emulated device's memory."""
+
+
+class Prepared(NamedTuple):
+    """A kernel that is loaded on a device, and how many programs of it are started."""
+
+    kernel: Launched
+    on: Device
+    function: int
+    grid: tuple[int, int, int]
+    block: int
+    shared: int
+    parameters: Parameters
+
+    def start(self, stream: int, values: tuple[Any, ...]) -> None:
+        _, on, function, grid, block, shared, parameters = self
+        on.enter().launch(function, grid, block, shared, stream, parameters, values)
 
 
 def interpreted() -> bool:
@@ -186,7 +208,7 @@ class Kernel(Launched):
         count, out = values[-1] if self.told else 0, []
         for i, dtype in enumerate(self.nest.operands):
             if i in self.numbers:
-                out.append(np.array([values[i]]))
+                out.append(np.array([float(values[i])]))
             else:
                 extents = [self._extent(at, count) for at, _ in self._uses.get(i, ())]
                 assert all([low >= 0 for low, _ in extents])

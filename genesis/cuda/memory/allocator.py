@@ -11,9 +11,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from genesis.cuda.memory.blocks import LARGE, SMALL, Block, GrowingSegment, Room, Segment, merged, rounded, split
+from genesis.cuda.memory.blocks import (
+    ALIGNED,
+    LARGE,
+    SMALL,
+    Block,
+    GrowingSegment,
+    Room,
+    Segment,
+    merged,
+    rounded,
+    split,
+)
 from genesis.cuda.memory.exhausted import Exhausted, climbed
 from genesis.cuda.memory.statistics import Statistics
 from genesis.cuda.runtime.devices import Device
@@ -40,6 +52,8 @@ class Allocator:
         self.statistics = Statistics()
         self.rooms: dict[tuple[int, int], Room] = {}
         self.gone: deque[Block] = deque()  # given back since the last call, by finalizers
+        # nobody has a block any more: called by finalizers, in any thread and at any time
+        self.give_back: Callable[[Block], None] = self.gone.append
         self.parked: list[tuple[Block, list[Event]]] = []  # given back, but other streams may still use them
         self.limit: int | None = None  # bytes that may be reserved
         self.pool = _Pool()
@@ -57,11 +71,11 @@ class Allocator:
             CudaOutOfMemory: there is not so much memory, whatever is given back
         """
         stream = current(self.on) if stream is None else stream
-        size = rounded(count)
+        size = -(-count // ALIGNED) * ALIGNED if 0 < count <= SMALL else rounded(count)
         with self._lock:
             if self.gone:
                 self._sort()
-            room = self._room(stream)
+            room = self.rooms.get((self.pool.number, stream.handle)) or self._room(stream)
             ready = room.ready.get(size)
             block = ready.pop() if ready else self._cut(room, size, count)
             block.asked = count
@@ -82,10 +96,6 @@ class Allocator:
         block.free = False
         self.statistics.add(active=1, active_bytes=block.size)
         return block
-
-    def give_back(self, block: Block) -> None:
-        """Nobody has a block any more. Called by finalizers, in any thread and at any time."""
-        self.gone.append(block)
 
     def _sort(self) -> None:
         """Make what was given back ready to be taken again, where no other stream uses it."""
@@ -139,10 +149,7 @@ class Allocator:
 
     def _room(self, stream: Stream) -> Room:
         key = self.pool.number, stream.handle
-        room = self.rooms.get(key)
-        if room is None:
-            room = self.rooms[key] = Room(key[0], stream)
-        return room
+        return self.rooms.setdefault(key, Room(key[0], stream))
 
     def _new(self, room: Room, size: int) -> Block:
         """A free block of memory that the driver gives now."""

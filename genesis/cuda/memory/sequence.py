@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from genesis.base.errors import message
-from genesis.cuda.memory.allocator import Allocator, allocator
+from genesis.cuda.memory.allocator import DEFAULT, Allocator, allocator
 from genesis.cuda.memory.blocks import Block, rounded
 from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.errors import CudaError
@@ -36,7 +36,7 @@ _thread = _Thread()
 class Source(Protocol):
     """What gives blocks of memory, and takes them back."""
 
-    def take(self, count: int) -> Block: ...
+    def take(self, count: int, stream: Stream | None = None) -> Block: ...
 
     def give_back(self, block: Block) -> None: ...
 
@@ -55,8 +55,8 @@ class Sequence:
         self._now = 0
         self._shared: Shared | None = None
 
-    def take(self, count: int) -> Block:
-        block = self.of.take(count)
+    def take(self, count: int, stream: Stream | None = None) -> Block:
+        block = self.of.take(count, stream)
         self._now += 1
         self._taken[id(block)] = len(self.pieces)
         self.pieces.append((rounded(count), self._now, None))
@@ -117,7 +117,7 @@ class Planned:
         self._kept = deque([of.take(size) for offset, size in pieces if offset is None])
         self._own: set[int] = set()
 
-    def take(self, count: int) -> Block:
+    def take(self, count: int, stream: Stream | None = None) -> Block:
         offset, size = self.pieces.popleft() if self.pieces else (0, -1)
         if rounded(count) != size:
             raise CudaError(message("cuda", "a graph asks for other memory while it is recorded than before"))
@@ -164,3 +164,8 @@ def crosses(what: str) -> None:
 def source_of(on: Device) -> Any:
     """Where arrays of a device have their memory from."""
     return _thread.source or on.kept.get("allocator") or allocator(on)
+
+
+def taken_elsewhere(on: Device) -> bool:
+    """Whether this thread's arrays of a device have their memory from a sequence or a pool of its own."""
+    return _thread.source is not None or allocator(on).pool.number != DEFAULT

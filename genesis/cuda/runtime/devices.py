@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from typing import Any
 
 from genesis.base.device import as_device
@@ -21,7 +20,6 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-_devices: weakref.WeakKeyDictionary[Driver, dict[int, Device]] = weakref.WeakKeyDictionary()
 
 
 class Device:
@@ -60,19 +58,19 @@ def device_at(index: int | None = None) -> Device:
         RuntimeError: there is no driver, or no such device
     """
     chosen = driver()
-    known = _devices.get(chosen)
-    index = current_index() if index is None else index
-    if known is not None and index in known:
-        return known[index]
+    index = _thread.index if index is None else index
+    device: Device | None = chosen._known.get(index)
+    if device is not None:
+        return device
     if not 0 <= index < chosen.count():
         count = chosen.count()
         raise DeviceError(message("cuda", f"cuda:{index} does not exist, there are {count} devices" if count != 1
                                   else f"cuda:{index} does not exist, there is one CUDA device"))  # fmt: skip
     with _lock:
-        known = _devices.setdefault(chosen, {})
-        if index not in known:
-            known[index] = Device(chosen, index)
-        return known[index]
+        if index not in chosen._known:
+            chosen._known = {**chosen._known, index: Device(chosen, index)}
+        made: Device = chosen._known[index]
+        return made
 
 
 def current_index() -> int:

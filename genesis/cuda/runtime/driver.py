@@ -10,6 +10,7 @@ that say so. ``connection.py`` says which driver a process has.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from genesis.cuda.runtime.parameters import Parameters
@@ -21,6 +22,7 @@ class Driver(ABC):
     """What is asked of CUDA. Streams, events, modules and graphs are those of the context that is current."""
 
     emulated = False
+    _known: Mapping[int, Any] = {}  # the devices that were asked for, see `genesis.cuda.runtime.devices`
 
     # ---- devices and contexts
 
