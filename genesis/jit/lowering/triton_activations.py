@@ -99,7 +99,8 @@ def gelu(x, exact: tl.constexpr):
         out = x * libdevice.normcdf(x)
     else:
         far = _least(tl.abs(x), {_FAR!r})
-        out = tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL) - far * (_tail(far) * _bell(far, exact))
+        below = tl.maximum(-x, far)  # of -inf infinite: the product with 0 is NaN
+        out = tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL) - below * (_tail(far) * _bell(far, exact))
     return out
 
 
@@ -108,7 +109,7 @@ def gelu_slope(x, exact: tl.constexpr):
         slope = libdevice.normcdf(x) + x * {_DENSITY!r} * libdevice.exp(-0.5 * x * x)
     else:
         far = _least(tl.abs(x), {_FAR!r})
-        slope = _bell(far, exact) * (_tail(far) - {_DENSITY!r} * far)
+        slope = _bell(far, exact) * (_tail(far) - {_DENSITY!r} * tl.abs(x))
         slope = tl.where(x > 0, 1.0 - slope, slope)
     return slope
 
