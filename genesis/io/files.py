@@ -39,7 +39,9 @@ def save(
     to. Tensors that share memory share it after `load`. A flat dict of tensors makes a plain safetensors file, which
     every reader of the format understands; what else there is, is described in the header. Names that end in ``.pt``,
     ``.pth`` or ``.bin`` make files that ``torch.load`` of PyTorch reads; NumPy arrays are tensors there, and NumPy
-    scalars numbers. They say whether a tensor was on a GPU, where `load` puts it again.
+    scalars numbers. They say whether a tensor was on a GPU, where `load` puts it again, as do others but those that are asked to
+    be safetensors, by a name that ends in ``.safetensors`` or ``format``: `load` puts what they hold on the CPU unless it is
+    told otherwise.
 
     Args:
         obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists,
@@ -65,9 +67,9 @@ def save(
     """
     if isinstance(metadata, ModuleType):  # pickle, which PyTorch has in this place
         metadata = None
-    write = _writer(
-        obj, metadata, _format(f) if format is None else format, format is None
-    )  # what cannot be saved is refused here
+    free = format is None and not _name(f).endswith(".safetensors")  # nobody asked for that format
+    chosen = _format(f) if format is None else format
+    write = _writer(obj, metadata, chosen, format is None, free)  # what cannot be saved is refused here
     try:
         with _opened(f) as file:
             write(lambda piece: _write_all(file, piece))
@@ -76,14 +78,17 @@ def save(
         raise error.with_traceback(None) from None
 
 
-def _format(f: Any) -> str:
+def _name(f: Any) -> str:
     name = f if isinstance(f, str | bytes | os.PathLike) else getattr(f, "name", "")
-    name = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
-    return "torch" if name.endswith(_PYTORCH) else "safetensors"
+    return os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+
+
+def _format(f: Any) -> str:
+    return "torch" if _name(f).endswith(_PYTORCH) else "safetensors"
 
 
 def _writer(
-    obj: Any, metadata: dict[str, str] | None, format: str, free: bool
+    obj: Any, metadata: dict[str, str] | None, format: str, free: bool, devices: bool
 ) -> Callable[[Callable[[Any], None]], None]:
     if format == "torch":
         if metadata:
@@ -98,7 +103,7 @@ def _writer(
     if format != "safetensors":
         raise ArgumentValueError(message("save", f"format {format!r} is not known", hint='"safetensors" or "torch"'))
     try:
-        pieces = safetensors.pieces(obj, metadata)
+        pieces = safetensors.pieces(obj, metadata, devices)
     except ArgumentError:
         if not free or metadata:
             raise
@@ -198,7 +203,7 @@ def _check_options(pickle_module: Any, weights_only: Any, mmap: Any) -> None:
 
 def _read(source: Source, where: Placement, encoding: str, objects: bool) -> Any:
     if safetensors.looks_like(source) or source.size < 8:
-        return safetensors.read(source, lambda tensor: _moved(tensor, where))
+        return safetensors.read(source, lambda tensor, location: _moved(tensor, location, where))
     start = source.read(0, min(source.size, len(legacy.START)))
     if start.startswith(b"PK\x03\x04"):
         return pytorch.read(source, where, encoding, objects)
@@ -207,8 +212,8 @@ def _read(source: Source, where: Placement, encoding: str, objects: bool) -> Any
     raise Damaged(_what_is(source))
 
 
-def _moved(tensor: Tensor, where: Placement) -> Tensor:
-    target = where(tensor.numpy_view(), "cpu").device
+def _moved(tensor: Tensor, location: str, where: Placement) -> Tensor:
+    target = where(tensor.numpy_view(), location).device
     return tensor if target.type == "cpu" else tensor.to(device=target)  # type: ignore[attr-defined]
 
 

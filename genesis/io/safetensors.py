@@ -1,6 +1,6 @@
 """The safetensors format: eight bytes with the length of the header, the header in JSON, the tensors' bytes in order.
 
-Written here are plain files wherever a flat dict of tensors is saved. What is more (nesting, numbers, parameters,
+Written here are plain files wherever a flat dict of tensors is saved. What is more (nesting, numbers, parameters, devices,
 shared memory, complex128 and complex32, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see
 the tensors alone.
 """
@@ -57,9 +57,13 @@ LARGEST_HEADER = 100_000_000  # bytes, as other readers have it
 # ---- writing
 
 
-def pieces(obj: Any, metadata: dict[str, str] | None = None) -> Iterator[Any]:
-    """The bytes of a file, piece by piece; errors are raised before the first."""
-    writer = Writer()
+def pieces(obj: Any, metadata: dict[str, str] | None = None, devices: bool = False) -> Iterator[Any]:
+    """The bytes of a file, piece by piece; errors are raised before the first.
+
+    Args:
+        devices: the file says which tensors were not on the CPU
+    """
+    writer = Writer(devices)
     tree = writer.node(obj)
     names = list(writer.tensors)
     entries, extents = _entries(names, [array_of(writer.tensors[name]) for name in names])
@@ -167,8 +171,8 @@ def looks_like(source: Source) -> bool:
     return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER
 
 
-def read(source: Source, put: Callable[[Tensor], Tensor]) -> Any:
-    """The value in a file; ``put`` moves tensors to their devices.
+def read(source: Source, put: Callable[[Tensor, str], Tensor]) -> Any:
+    """The value in a file; ``put`` moves tensors to their devices, called with the name of the one that each was on.
 
     Raises:
         Damaged: anything that this format does not allow
@@ -183,11 +187,11 @@ def read(source: Source, put: Callable[[Tensor], Tensor]) -> Any:
         tree = _json(notes[STRUCTURE], "the description of its structure")
         if tree != {"ordered": None}:
             return _structured(tree, blocks, put)
-    tensors = {name: put(wrap(stored(array))) for name, array in blocks.items()}
+    tensors = {name: put(wrap(stored(array)), "cpu") for name, array in blocks.items()}
     return OrderedDict(tensors) if STRUCTURE in notes else tensors
 
 
-def _structured(tree: Any, blocks: dict[str, Array], put: Callable[[Tensor], Tensor]) -> Any:
+def _structured(tree: Any, blocks: dict[str, Array], put: Callable[[Tensor, str], Tensor]) -> Any:
     def tensor(node: dict[str, Any]) -> Any:
         name = node["tensor"]
         if not isinstance(name, str) or name not in blocks:
@@ -195,7 +199,10 @@ def _structured(tree: Any, blocks: dict[str, Array], put: Callable[[Tensor], Ten
         array = _view(blocks[name], node) if "shape" in node else blocks[name]
         if node.get("is") in ("ndarray", "scalar"):
             return array if node["is"] == "ndarray" else array.reshape(-1)[0] if array.size == 1 else _no(node)
-        out = put(wrap(stored(array)))
+        location = node.get("device", "cpu")
+        if not isinstance(location, str):
+            raise Damaged(f"is damaged: {name[:60]!r} is on the device {short(location)}")
+        out = put(wrap(stored(array)), location)
         wants = node.get("requires_grad") is True
         if wants and not (out.is_floating_point() or out.is_complex()):
             raise Damaged(f"is damaged: {name[:60]!r} is of an integer dtype and requires grad")

@@ -28,10 +28,15 @@ _ARRAYS = Tensor, np.ndarray, np.generic
 
 
 class Writer:
-    """Describes values; ``tensors`` collects tensors and NumPy values by the names that the description uses."""
+    """Describes values; ``tensors`` collects tensors and NumPy values by the names that the description uses.
 
-    def __init__(self) -> None:
+    Args:
+        devices: say of tensors that are not on the CPU where they are
+    """
+
+    def __init__(self, devices: bool = False) -> None:
         self.tensors: dict[str, Any] = {}
+        self._devices = devices
 
     def node(self, value: Any, path: str = "", depth: int = 0) -> Any:
         """The description of a value.
@@ -69,6 +74,8 @@ class Writer:
             node["is"] = "Parameter"
         if isinstance(value, Tensor) and value.requires_grad:
             node["requires_grad"] = True
+        if self._devices and isinstance(value, Tensor) and value.device.type != "cpu":
+            node["device"] = str(value.device)
         return node
 
     def _inner(self, named: Iterable[tuple[Any, Any]], path: str, depth: int) -> list[Any]:

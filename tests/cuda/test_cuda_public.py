@@ -504,3 +504,34 @@ def test_another_stream_waits_for_what_it_takes(gpu):
     with cuda.stream(side):
         assert x.cpu().tolist() == [1.0] * 3
     del held
+
+
+def test_so_do_files_of_another_format(gpu, tmp_path):
+    """But not those that are asked to be safetensors, which have no word for that."""
+    given = {
+        "x": genesis.ones(2, device="cuda:1"),
+        "y": nn.Parameter(genesis.zeros(3, device="cuda")),
+        "z": genesis.ones(1),
+    }
+    for name in ("state", "state.pt", "state.safetensors"):
+        path = tmp_path / name
+        genesis.save(given, path)
+        there = genesis.load(path)
+        wanted = ["cpu"] * 3 if name.endswith(".safetensors") else ["cuda:1", "cuda:0", "cpu"]
+        assert [str(t.device) for t in there.values()] == wanted, name
+        assert [t.tolist() for t in there.values()] == [[1.0, 1.0], [0.0] * 3, [1.0]]
+        assert isinstance(there["y"], nn.Parameter)
+        for options in ({"map_location": "cuda:1"}, {"device": "cuda:1"}, {"map_location": lambda s, _: s.cuda(1)}):
+            assert {str(t.device) for t in genesis.load(path, **options).values()} == {"cuda:1"}
+        swapped = genesis.load(path, {"cuda:1": "cuda:0", "cpu": "cuda:1"}).values()
+        assert [str(t.device) for t in swapped] == (
+            ["cuda:1"] * 3 if wanted[0] == "cpu" else ["cuda:0", "cuda:0", "cuda:1"]
+        )
+        assert {str(t.device) for t in genesis.load(path, "cpu").values()} == {"cpu"}
+    genesis.save({"x": given["x"]}, tmp_path / "flat")
+    assert str(genesis.load(tmp_path / "flat")["x"].device) == "cuda:1"
+    with (
+        using(None, "no GPU"),
+        pytest.raises(RuntimeError, match="the tensors were saved on cuda:1, which is not available"),
+    ):
+        genesis.load(tmp_path / "flat")
