@@ -535,3 +535,25 @@ def test_so_do_files_of_another_format(gpu, tmp_path):
         pytest.raises(RuntimeError, match="the tensors were saved on cuda:1, which is not available"),
     ):
         genesis.load(tmp_path / "flat")
+
+
+def test_copies_between_devices_keep_the_order_of_memory(gpu):
+    x = genesis.arange(120.0).reshape(2, 3, 4, 5)
+    last = {"memory_format": genesis.channels_last}
+    for seen, strides in (
+        (x.contiguous(**last), (60, 1, 15, 3)), (x.permute(3, 1, 0, 2), (1, 20, 60, 5)), (x[:, ::2], (40, 20, 5, 1)),
+        (x.transpose(0, 1)[:, :, ::2], (10, 30, 5, 1)), (x[:, :1].expand(2, 3, 4, 5), (60, 20, 5, 1)),
+    ):  # fmt: skip
+        for there in (
+            seen.to("cuda"),
+            seen.to("cuda:1", non_blocking=True),
+            seen.cuda().to("cuda:1"),
+            seen.cuda().cpu(),
+        ):
+            assert there.stride() == strides and there.tolist() == seen.tolist()
+    model = nn.Conv2d(3, 4, 3).to(**last).to("cuda")
+    assert model.weight.stride() == (27, 1, 9, 3) and model.weight.is_leaf
+    y = x.contiguous(**last).requires_grad_()
+    (y.cuda() * x.cuda()).sum().backward()
+    assert y.grad.equal(x)
+    assert x.to("cuda", **last).stride() == (60, 1, 15, 3)

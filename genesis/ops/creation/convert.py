@@ -220,6 +220,14 @@ Tensor.to = _to
 
 
 def _moved(input: Tensor, where: device, here: device, waits_not: bool) -> Tensor:
+    """On another device, in the order that it has in memory."""
+    dtype = input._array.dtype
+    lies = None if input.is_contiguous() else Spec(tuple(input.shape), dtype, CPU, tuple(input.stride()))  # type: ignore[attr-defined]
+    kept = None if lies is None else _order_kept(lies, dtype)
+    if kept is not None:
+        order = sorted(range(input.ndim), key=lambda d: -kept[d])
+        back = sorted(range(input.ndim), key=order.__getitem__)
+        return _moved(input.permute(order).contiguous(), where, here, waits_not).permute(back)  # type: ignore[attr-defined, no-any-return]
     if not waits_not:
         return transfer(input, where, here)  # type: ignore[no-any-return]
     token = non_blocking_copies.set(True)
