@@ -47,6 +47,7 @@ BARS: dict[str, Bar] = {
     "copy": share(0.9), "add": share(0.9), "gelu": share(0.88), "SwiGLU": share(0.85), "softmax": share(0.85), "layer norm": share(0.85),
     "layer norm, backward": share(0.75), "rms norm": share(0.85), "AdamW": share(0.85),
     "cross entropy, 128256 classes": within(1.9), "cross entropy, 50257 classes": within(1.6),
+    "linear and cross entropy": within(48),
     "product": beside(0.97), "product of 4096": beside(0.97), "attention": rate(550), "attention, backward": rate(450),
     "linear and GELU": ("1.03 of the product", lambda mine, theirs, rows: time_of(mine) <= 1.03 * time_of(rows["product"])),
     "MLP 784-256-256-10, 128": within(0.04), "GPT-2 124M, 16 x 1024": within(28), "ResNet-50, 128 images": beside(0.95),

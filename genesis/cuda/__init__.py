@@ -27,6 +27,7 @@ from genesis.cuda.kernels import channels as _channels
 from genesis.cuda.kernels import choose as _choose
 from genesis.cuda.kernels import draws as _draws
 from genesis.cuda.kernels import fused as _fused  # these attach themselves to the ops
+from genesis.cuda.kernels import heads as _heads
 from genesis.cuda.kernels import losses as _losses
 from genesis.cuda.kernels import norms as _norms
 from genesis.cuda.kernels.host import HostWarning

@@ -754,11 +754,17 @@ def leaky_relu(input: Tensor, negative_slope: builtins.float = ..., inplace: bui
 def leaky_relu_(input: Any, negative_slope: Any = ...) -> Any:
     """In-place form of `leaky_relu`: writes the result into this tensor and returns it."""
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = ..., weight: Tensor | None = ..., reduction: builtins.str = ..., ignore_index: builtins.int | None = ..., label_smoothing: builtins.float = ..., options: Any = ...) -> Tensor:
-    """`cross_entropy` of `linear`, of logits $x W^T + b$.
+    """`cross_entropy` of `linear`, of logits $x W^T + b$; with ``options`` some rows at a time.
+
+    Of the logits of many classes there is then only a part at a time: their loss is computed, and at once their share of
+    the gradients, so that nothing is computed twice (with ``reduction="none"`` it is, in the backward). Derivatives of
+    derivatives, and transforms, are those of the logits as a whole.
 
     Args:
         input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
         linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
+        options: `LinearCrossEntropyOptions`; of a weight (C, I) and class indices, otherwise with a warning that all is
+            computed at once
 
     Raises:
         RuntimeError: shapes that do not fit

@@ -12,7 +12,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn.linear import Linear
 from genesis.nn.module import Module
-from genesis.ops.losses.classes import LinearCrossEntropyOptions
+from genesis.ops.losses.heads import LinearCrossEntropyOptions
 from genesis.ops.losses.numbers import reduction_of
 
 _OLD = ("size_average", "reduce")  # what they mean is kept as `reduction`
@@ -117,6 +117,7 @@ class LinearCrossEntropyLoss(Module):
 
     Args:
         out_features: the sizes d, ... of targets with more than one dimension; others as of `cross_entropy`
+        options: `LinearCrossEntropyOptions`, so that there are never all of the logits
 
     >>> import genesis
     >>> loss = genesis.nn.LinearCrossEntropyLoss(3, 4)
@@ -152,6 +153,7 @@ class LinearCrossEntropyLoss(Module):
         return F.linear_cross_entropy(  # type: ignore[attr-defined, no-any-return]
             input, self.linear.weight.reshape(*shape, self.in_features), target, linear_bias=bias, weight=self.weight,
             reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
+            options=self.options,
         )  # fmt: skip
 
     def extra_repr(self) -> str:

@@ -51,7 +51,7 @@ from genesis.ops.learning import (
     update,
 )
 from genesis.ops.linalg import low_rank, lu, older, qr
-from genesis.ops.losses import classes, ctc, distances, margins, numbers, probabilities
+from genesis.ops.losses import classes, ctc, distances, heads, margins, numbers, probabilities
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
 from genesis.ops.products import added, blocks, compressed, einsum, geometry, linear, matmul, sparse, sparse_calls
 from genesis.ops.reductions import (
@@ -164,6 +164,7 @@ MODULES = (
     update,
     numbers,
     classes,
+    heads,
     probabilities,
     distances,
     convolution,

@@ -191,7 +191,6 @@ DIFFERENT = {
     "torch.nn.HuberLoss": "input and target of different shapes are refused; genesis run --torch warns, as PyTorch does",
     "torch.nn.functional.ctc_loss": "the gradient is that of log_probs as they are (PyTorch's is what follows after log_softmax)",
     "torch.nn.CTCLoss": "the gradient is that of log_probs as they are (PyTorch's is what follows after log_softmax)",
-    "torch.nn.functional.linear_cross_entropy": "logits are computed at once, whatever options say",
     "torch.nn.MultiheadAttention": "shapes that do not fit are a RuntimeError (PyTorch's is an AssertionError)",
     "torch.nn.TransformerEncoder": "padded positions are computed as all others (PyTorch may give zeros there in evaluation)",
     "torch.nn.attention.flex_attention.flex_attention": "all scores are in memory, whatever the mask; gradients work on the CPU, too",

@@ -18,11 +18,11 @@ Step = tuple[Callable[..., Any], tuple[Any, ...], int]
 SIZES: dict[bool, dict[str, Any]] = {  # tiny ones, and those that are measured
     True: {
         "flat": 1 << 12, "rows": (8, 64), "side": 64, "logits": (2, 31), "wide logits": (2, 32), "gate": (4, 56),
-        "heads": (1, 2, 33, 16), "picture": (1, 4, 6, 6), "parameters": [(7, 9), (9,)],
+        "heads": (1, 2, 33, 16), "head": (4, 16, 31), "picture": (1, 4, 6, 6), "parameters": [(7, 9), (9,)],
     },
     False: {
         "flat": 1 << 28, "rows": (8192, 8192), "side": 8192, "logits": (16384, 50257), "wide logits": (8192, 128256),
-        "gate": (8192, 14336), "heads": (4, 16, 4096, 128), "picture": (32, 256, 56, 56),
+        "gate": (8192, 14336), "heads": (4, 16, 4096, 128), "head": (8192, 4096, 151936), "picture": (32, 256, 56, 56),
         "parameters": [(50257, 768), *[(768, 3072), (3072,), (768, 2304), (768, 768)] * 17],
     },
 }  # fmt: skip
@@ -109,6 +109,18 @@ def cross_entropy_with_gradient(sizes: str) -> Workload:
     return made
 
 
+def last_layer(t: Any, s: dict[str, Any], where: str) -> Rated:
+    """The loss of a last layer and its gradients, without all of its logits at a time where `t` can do that."""
+    f, (rows, width, classes) = t.nn.functional, s["head"]
+    x, w = (several(t, where, n, width)[0].requires_grad_() for n in (rows, classes))
+    target = t.arange(rows, device=where) % classes
+    if hasattr(t.nn, "LinearCrossEntropyOptions"):
+        loss = lambda: f.linear_cross_entropy(x, w, target, options=t.nn.LinearCrossEntropyOptions())
+    else:
+        loss = lambda: f.cross_entropy(f.linear(x, w), target)
+    return lambda i: t.autograd.grad(loss(), (x, w)), 6e-12 * rows * width * classes, "TFLOP/s"
+
+
 def embedding(t: Any, s: dict[str, Any], where: str) -> Rated:
     words, count = several(t, where, s["logits"][1], 768, dtype=t.float32)[0], s["rows"][0]
     tokens = t.arange(count, device=where) % len(words)
@@ -164,6 +176,7 @@ KERNELS: dict[str, Workload] = {
     "cross entropy, float32": cross_entropy,
     "cross entropy, 128256 classes": cross_entropy_with_gradient("wide logits"),
     "cross entropy, 50257 classes": cross_entropy_with_gradient("logits"),
+    "linear and cross entropy": last_layer,
     "embedding": embedding,
     "sort of 64 rows": of_rows(lambda t, x, i: x[i][:64].argsort(1), 1),
     "product": of_square(1, "bfloat16"),

@@ -7,6 +7,7 @@ import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
 import genesis
+from genesis import nn
 from genesis.core.call.fused import FUSED
 from genesis.core.call.halves import F32
 from genesis.core.graph.tensor import wrap
@@ -121,6 +122,20 @@ def test_a_class_that_is_none_is_reported_with_the_gradient(gpu):
     FUSED[WITH_GRADIENT].kernel(*[each.to("cuda")._array for each in (g, x, t)], -100, F32)
     with pytest.raises(IndexError, match="cross_entropy: index 7 is out of range for 4 classes"):
         genesis.cuda.synchronize()
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16, genesis.float64])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_of_a_last_layer_some_rows_at_a_time(reduction, dtype, gpu):
+    x, w, b = (genesis.randn(*shape).to(dtype) for shape in ((9, 8), (21, 8), (21,)))
+    t = genesis.randint(0, 21, (9,))
+    t[1] = t[6:] = -100
+    for some in (True, False):
+        options = nn.LinearCrossEntropyOptions(False, 3, None) if some else None
+        of_layer = graded(
+            lambda x, w, b, t, o=options: F.linear_cross_entropy(x, w, t, linear_bias=b, reduction=reduction, options=o)
+        )
+        same(of_layer, x, w, b, t, tolerance=3e-6 if dtype is not genesis.bfloat16 else 2e-2)
 
 
 def test_a_class_that_is_none_is_reported(gpu):

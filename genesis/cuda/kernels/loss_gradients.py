@@ -132,7 +132,7 @@ def both(dtype: Any, labels: Any, g: Any, block: int, beside: int) -> Both:
     return Both(dtype, labels, g, block, beside)
 
 
-def _with_gradient(
+def with_gradient(
     g: CudaArray, logits: CudaArray, target: CudaArray, ignored: int, dtype: Any
 ) -> tuple[CudaArray, CudaArray]:
     """The mean of the losses as a number of a dtype, and the gradient of the logits."""
@@ -160,6 +160,6 @@ def _infer(g: Spec, logits: Spec, target: Spec, ignored: int, dtype: Any) -> lis
 
 
 _op = FUSED[WITH_GRADIENT] = Op(
-    WITH_GRADIENT, FUSION, LateSignature(lambda: _with_gradient), _with_gradient, infer=_infer
+    WITH_GRADIENT, FUSION, LateSignature(lambda: with_gradient), with_gradient, infer=_infer
 )
-_op.kernel, _op.tensors = _with_gradient, (0, 1, 2)
+_op.kernel, _op.tensors = with_gradient, (0, 1, 2)

@@ -270,7 +270,7 @@ def wide_of(rows: CudaArray) -> int:
     return wide if inside and step % ALIGNED == 0 and wide <= step else columns
 
 
-def _entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> tuple[CudaArray, CudaArray, CudaArray]:
+def entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> tuple[CudaArray, CudaArray, CudaArray]:
     """The mean of the losses as a number of a dtype, the logarithm of the sum of each row, and the share of a row."""
     (rows, classes), on, input = logits.shape, logits.on, laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
@@ -293,7 +293,7 @@ def cross_entropy(
     input: CudaArray, target: CudaArray, weight: None, size_average: None, ignore_index: int, *_: Any
 ) -> Any:
     """The kernel of `genesis.nn.functional.cross_entropy`."""
-    out, total, share = _entropy(input, target, ignore_index, input.dtype)
+    out, total, share = entropy(input, target, ignore_index, input.dtype)
     return out, (input, target, total, share, ignore_index)
 
 
@@ -325,7 +325,7 @@ def _of_halves(input: Spec, *_: Any) -> list[Spec]:
 
 
 def _in_float32(input: CudaArray, target: CudaArray, weight: None, size_average: None, ignored: int, *_: Any) -> Any:
-    return _entropy(input, target, ignored, F32)
+    return entropy(input, target, ignored, F32)
 
 
 _op = FUSED[OF_HALVES] = Op(OF_HALVES, FUSION, cross_entropy.op.signature, cross_entropy.op.meaning, infer=_of_halves)

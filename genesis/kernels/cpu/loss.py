@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.dtypes import from_numpy
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
+from genesis.core.graph.tensor import wrap
+from genesis.kernels import heads
 
 
 def _fits(
@@ -84,3 +87,11 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     if np.count_nonzero(share) != len(share):
         gx[share == 0] = 0
     return gx, None, None
+
+
+def _add_product(total: Any, left: Any, right: Any) -> None:
+    dtype = from_numpy(total.dtype)
+    wrap(total).add_(wrap(left).to(dtype) @ wrap(right).to(dtype))
+
+
+heads.attach_to(np.ndarray, _add_product)

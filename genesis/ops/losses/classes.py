@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import math
 
-from dataclasses import dataclass
-from typing import Any
-
-
 from genesis.base.errors import (
     ArgumentValueError,
     DTypeError,
@@ -22,7 +18,6 @@ from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.pointwise.choice import where
 from genesis.ops.losses.numbers import _loss, reduced, reduction_of
 from genesis.ops.learning.softmax import log_softmax
-from genesis.ops.products.linear import linear
 
 
 def _classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
@@ -230,73 +225,6 @@ wrong_inputs(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinearCrossEntropyOptions:
-    """Accepted by `linear_cross_entropy`, without an effect: logits are computed at once."""
-
-    allow_retain_graph: bool = False
-    batch_chunk_size: int | None = None
-    chunking_method: str | None = "auto"
-    acc_policy: str = "auto"
-    acc_dtype: Any = None
-
-
-@_loss()
-def linear_cross_entropy(
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    *,
-    linear_bias: Tensor | None = None,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Tensor:
-    """`cross_entropy` of `linear`, of logits $x W^T + b$.
-
-    Args:
-        input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
-        linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
-
-    Raises:
-        RuntimeError: shapes that do not fit
-
-    >>> import genesis
-    >>> x, w = genesis.ones(1, 3), genesis.zeros(2, 3)
-    >>> genesis.nn.functional.linear_cross_entropy(x, w, genesis.tensor([1]))
-    tensor(0.6931)
-    """
-    given = [("input", input._spec()), ("linear_weight", linear_weight._spec())]
-    if linear_weight.ndim < 2 or input.ndim not in (1, 2) or (input.ndim == 1 and linear_weight.ndim > 2):
-        raise ShapeError(message("linear_cross_entropy", "input (N, I) and weight (C, ..., I) are needed", given))
-    logits = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]))
-    logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
-    if linear_bias is not None:
-        logits = logits + (
-            linear_bias.reshape(-1, *[1] * (linear_weight.ndim - 1 - linear_bias.ndim), *linear_bias.shape[1:])
-        )
-    ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(
-        logits, target, weight, None, ignored, None, reduction, label_smoothing
-    )  # fmt: skip
-
-
-samples(
-    linear_cross_entropy,
-    lambda t: [
-        case(t(4, 2), t(3, 2), t.int(4, low=0, high=3)),
-        case(t(2), t(3, 2), t.int(low=0, high=3), linear_bias=t(3), label_smoothing=0.1),
-        case(t(4, 2), t(3, 5, 2), t.int(4, 5, low=0, high=3), linear_bias=t(3, 5), reduction="sum"),
-    ],
-)
-wrong_inputs(
-    linear_cross_entropy,
-    (lambda t: case(t(4, 2), t(2), t.int(4)), RuntimeError, "input (N, I) and weight (C, ..., I) are needed"),
-)
-
-
 def _over_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
     return weight.reshape([-1 if i == dim else 1 for i in range(ndim)])
 
@@ -325,5 +253,5 @@ def _soft_cross_entropy(
     return reduced("cross_entropy", loss, reduction)
 
 
-FUNCTIONAL = ["cross_entropy", "linear_cross_entropy", "nll_loss"]
+FUNCTIONAL = ["cross_entropy", "nll_loss"]
 __all__: list[str] = []
