@@ -398,6 +398,24 @@ def test_arguments_of_the_host_are_copied(gpu):
         assert run(genesis.full((3,), float(i))).tolist() == [2.0 * i] * 3
 
 
+def test_momentum_of_weights_in_channels_last_begins_in_the_first_call(gpu):
+    """It was a value of the trace: the first call ran as it is, with other kernels than all others."""
+    model = nn.Conv2d(3, 4, 3).to("cuda").to(memory_format=genesis.channels_last)
+    optimizer = genesis.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    @genesis.compile
+    def step(x):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    step(genesis.rand(2, 3, 5, 5, device="cuda"))
+    assert len(steps_of(step)) == 1
+    momentum = optimizer.state[model.weight]["momentum_buffer"]
+    assert momentum.is_contiguous(memory_format=genesis.channels_last)
+    assert momentum.tolist() == model.weight.grad.tolist()
+
+
 def test_what_the_cpu_computes_is_no_graph(gpu):
     run = genesis.compile(lambda x: (x + 1).igamma(x) * 2)
     for _ in range(3):

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from genesis.arrays.memory import snapshot
 from genesis.base.dtypes import dtype
 from genesis.base.errors import GraphError, message
 
@@ -216,11 +217,12 @@ def begins(state: MutableMapping[str, Any]) -> Iterator[None]:
     active = tracer.get()
     if active is not None:
         active.begun.append(state)
-    token = tracer.set(None)
+    token, copies = tracer.set(None), snapshot.set(None)
     try:
         yield
     finally:
         tracer.reset(token)
+        snapshot.reset(copies)
 
 
 def advance(counts: MutableMapping[str, Any], key: str) -> int:
