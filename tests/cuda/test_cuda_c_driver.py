@@ -71,6 +71,42 @@ def test_programs_run_through_the_bindings(tmp_path):
     ]
 
 
+STEP = """
+import genesis
+from genesis import nn
+from genesis.cuda.launch import cubins, workers
+from genesis.nn import functional as F
+
+print("begun")
+workers.processors = lambda: 2
+model = nn.Sequential(nn.Linear(32, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 8)).to("cuda")
+optimizer = genesis.optim.AdamW(model.parameters(), fused=True)
+x, y = genesis.rand(16, 32, device="cuda"), genesis.arange(16, device="cuda") % 8
+
+@genesis.compile
+def step(x, y):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+compiled, kept = cubins.triton.compiled, cubins.keep
+here, there = [], []
+cubins.triton.compiled = lambda *code: here.append(code) or compiled(*code)
+cubins.keep = lambda code, made: there.append(code) or kept(code, made)
+losses = [step(x, y).item() for _ in range(4)]
+assert losses == sorted(losses, reverse=True) and losses[3] < losses[0]
+assert here == [] and len(there) > 10 and cubins._ready == {}, (len(here), len(there))
+"""
+
+
+def test_a_step_is_compiled_by_processes_that_run_nothing_of_the_program(tmp_path):
+    (tmp_path / "step.py").write_text(STEP)
+    said, _ = run(tmp_path / "step.py", GENESIS_CACHE_DIR=str(tmp_path / "kept"))
+    assert said == ["begun"]
+
+
 LIBRARIES = """
 import sys, tempfile
 import c_libraries

@@ -93,7 +93,8 @@ def start(code: Code, shape: tuple[int, ...], operands: Sequence[Placed], number
         if len(_prepared) >= KNOWN:
             _prepared.clear()
         prepared = kernel.prepared(on, grid, values)
-        _prepared[key] = prepared, sizes
+        if prepared.lasting:
+            _prepared[key] = prepared, sizes
     prepared.start(stream.handle, values)
 
 

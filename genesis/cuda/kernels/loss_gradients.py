@@ -105,7 +105,9 @@ class Both(Row):
     """The kernel of rows for their losses and their gradients."""
 
     def __init__(self, dtype: Any, labels: Any, g: Any, block: int, beside: int) -> None:
-        super().__init__(_BOTH, (dtype, labels, F32, g, F32, F32, dtype), 3, block, True, beside, WARPS if beside else 8)
+        super().__init__(
+            _BOTH, (dtype, labels, F32, g, F32, F32, dtype), 3, block, True, beside, WARPS if beside else 8
+        )
         self.signature = (*self.signature[:9], "i64", *self.signature[9:])
         self.letters = f"{self.letters[:9]}q{self.letters[9:]}"
         self.free = frozenset({8, len(self.letters) - 1})

@@ -150,11 +150,13 @@ class Ready:
             driver.launch(function, grid, block, shared, handle, parameters, picked(values) + count)
 
     def _prepare(self, values: list[Any]) -> list[tuple[Prepared, Any, tuple[int, ...]]]:
-        self.prepared = [
+        made = [
             (kernel.prepared(self.on, grid, picked(values) + count), picked, count)
             for kernel, grid, picked, count in self.launched
         ]
-        return self.prepared
+        if all([prepared.lasting for prepared, _, _ in made]):
+            self.prepared = made
+        return made
 
 
 def _picked(at: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:

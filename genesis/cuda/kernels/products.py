@@ -199,9 +199,11 @@ class Tiled:
         stream = used(x, y) if bias is None else used(x, y, bias)
         out = laid_so(self.out, stream)
         values = x.address, y.address, 0 if bias is None else bias.address, out.address, *self.numbers
-        if self.prepared is None:
-            self.prepared = self.kernel.prepared(on, self.grid, values)
-        self.prepared.start(stream.handle, values)
+        prepared = self.prepared
+        if prepared is None:
+            prepared = self.kernel.prepared(on, self.grid, values)
+            self.prepared = prepared if prepared.lasting else None
+        prepared.start(stream.handle, values)
         return out
 
 

@@ -6,12 +6,39 @@ The folder, its trust and its limit are those of `genesis.kernels.llvm.objects`;
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import dataclass
+from typing import Any
 
 from genesis.cuda.launch import triton
 from genesis.cuda.launch.triton import Cubin
 from genesis.kernels.llvm import objects
 
 made = {"compiled": 0, "loaded": 0}  # how often, in this process
+_ready: dict[Code, Cubin] = {}  # compiled before it is wanted
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What machine code is made of: see `triton.compiled`."""
+
+    source: str
+    signature: tuple[str, ...]
+    aligned: tuple[int, ...]
+    warps: int
+    capability: int
+    fused: bool = True
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.source, self.signature, self.aligned, self.warps, self.capability, self.fused
+
+    @property
+    def name(self) -> str:
+        """Of the file that it is kept in."""
+        source, *others = self.parts
+        return objects.name_of(source, *map(repr, others), triton.version(), suffix=objects.CUBIN)
 
 
 def cubin(
@@ -22,16 +49,33 @@ def cubin(
     Raises:
         NotImplementedError: it is not kept, and there is no Triton
     """
-    parts = source, repr(signature), repr(aligned), str(warps), str(capability), str(fused), triton.version()
-    name = objects.name_of(*parts, suffix=objects.CUBIN)
-    kept = objects.load(name)
+    code = Code(source, signature, aligned, warps, capability, fused)
+    ready = _ready.pop(code, None)
+    if ready is not None:
+        return ready
+    kept = objects.load(code.name)
     if kept is not None:
         made["loaded"] += 1
         return _read(kept)
-    code = triton.compiled(source, signature, aligned, warps, capability, fused)
+    compiled = triton.compiled(*code.parts)
+    _save(code, compiled)
+    return compiled
+
+
+def is_kept(code: Code) -> bool:
+    return code in _ready or objects.load(code.name) is not None
+
+
+def keep(code: Code, compiled: Cubin) -> None:
+    """What another process has compiled, for when it is wanted here, and on disk."""
+    with _lock:
+        _ready[code] = compiled
+        _save(code, compiled)
+
+
+def _save(code: Code, compiled: Cubin) -> None:
     made["compiled"] += 1
-    objects.save(name, _written(code))
-    return code
+    objects.save(code.name, _written(compiled))
 
 
 def _written(code: Cubin) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.cuda.launch import interpreter
-from genesis.cuda.launch.cubins import cubin
+from genesis.cuda.launch.cubins import Code, cubin
 from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.emulated import Image
 from genesis.cuda.runtime.emulated_memory import Spaces
@@ -30,6 +30,7 @@ from genesis.jit.lowering.loops import CALLED, CHUNK, Affine, For, Nest, Store, 
 
 ALIGNED = 16  # bytes
 SHARED = 48 << 10  # bytes of shared memory that a kernel has without asking
+NOTED = 0  # what stands for a function that is not loaded; the driver has none of this number
 _lock = threading.RLock()
 
 
@@ -84,6 +85,10 @@ class Launched(ABC):
         return tuple([i for i, letter in enumerate(self.letters) if letter not in "fd" and i not in self.free])
 
     def _load(self, on: Device, aligned: tuple[int, ...]) -> tuple[int, int]:
+        notes = on.enter().notes
+        if notes is not None:  # what it gives is launched by nobody
+            notes.codes[self._made_of(on, aligned)] = None
+            return NOTED, 0
         with _lock:  # one thread compiles what several want
             return self._loaded.get((on, aligned)) or self._load_now(on, aligned)
 
@@ -92,13 +97,20 @@ class Launched(ABC):
         if driver.emulated:
             function = driver.function(driver.load(Image(self.run, self.spans)), NAME)
         else:
-            major, minor = (driver.attribute(on.index, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
-            made = cubin(self.source, self.signature, aligned, self.warps, 10 * major + minor, self.fused)
-            function, shared = driver.function(driver.load(made.image), made.name), made.shared
-            if shared > SHARED:
-                driver.allow_shared(function, shared)
+            code, loaded = self._made_of(on, aligned), on.keep("functions", lambda _: {})
+            if code not in loaded:  # loops alike, of a step, say
+                made = cubin(*code.parts)
+                function, shared = driver.function(driver.load(made.image), made.name), made.shared
+                if shared > SHARED:
+                    driver.allow_shared(function, shared)
+                loaded[code] = function, shared
+            function, shared = loaded[code]
         self._loaded[on, aligned] = function, shared
         return function, shared
+
+    def _made_of(self, on: Device, aligned: tuple[int, ...]) -> Code:
+        major, minor = (on.driver.attribute(on.index, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        return Code(self.source, self.signature, aligned, self.warps, 10 * major + minor, self.fused)
 
     # ---- on the emulated device
 
@@ -121,6 +133,11 @@ class Prepared(NamedTuple):
     block: int
     shared: int
     parameters: Parameters
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it may be kept: not that of work which is only noted, for which nothing is loaded."""
+        return self.function != NOTED
 
     def start(self, stream: int, values: tuple[Any, ...]) -> None:
         _, on, function, grid, block, shared, parameters = self
@@ -188,7 +205,7 @@ class Kernel(Launched):
         for axis, stride in at.steps:
             rounds = count if axis.extent == CALLED else self.nest.chunks if axis is CHUNK else axis.extent
             if not rounds:
-                return 0, 0
+                return NOTED, 0
             low, high = min(low, low + (rounds - 1) * stride), max(high, high + (rounds - 1) * stride)
         return low, high + 1
 

@@ -134,7 +134,7 @@ class Products:
         plans = self.plans.get(like) or self.plans.setdefault(like, {})
         if aligned not in plans:
             plans[aligned] = plan = self._planned(*like, aligned, bias)
-            if plan is not None and len(plan.others) > 1:
+            if plan is not None and len(plan.others) > 1 and self.on.enter().notes is None:
                 plans[aligned] = self._tuned(plan, x, y, bias, out)
         plan = plans[aligned]
         if plan is not None:
@@ -150,7 +150,8 @@ class Products:
     def _start(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
         space = empty(self.on, (plan.workspace,), BYTE)
         stream = used(x, y, out) if bias is None else used(x, y, out, bias)
-        self.on.enter()
+        if self.on.enter().notes is not None:
+            return
         first, second, result = plan.layouts
         one, zero, algorithm = plan.addresses
         with self._lock:

@@ -27,6 +27,7 @@ ALIGNED = 16  # bytes of addresses; strides and features are multiples of as man
 BYTE = np.dtype(np.uint8)
 refused: dict[str, str] = {}  # what cuDNN would not compute in this process, the last of each kind, and why
 Describe = Callable[[Any, dict[int, Any]], dict[int, Any]]
+Laid = tuple[tuple[int, tuple[int, ...], tuple[int, ...], Any], ...]  # number, shape, strides and dtype of each operand
 
 
 class Graphs:
@@ -38,6 +39,8 @@ class Graphs:
         self.handle = self.cudnn.create_handle()
         self.built: dict[Any, tuple[Any, int] | None] = {}
         self._lock = threading.Lock()  # the handle has one stream at a time
+        self._thread = threading.local()
+        self._others: list[Any] = []  # handles of other threads, that graphs were built with
 
     def run(self, key: Any, arrays: dict[int, CudaArray], outs: frozenset[int], describe: Describe) -> bool:
         """Compute what a graph describes; whether cuDNN does that.
@@ -49,47 +52,59 @@ class Graphs:
             describe: called with a graph and its inputs by number, gives the outputs by number
         """
         laid = tuple([(i, a.shape, steps_of(a), a.dtype) for i, a in arrays.items()])
+        notes = self.on.enter().notes
         if (key, laid) not in self.built:
-            self.built[key, laid] = self._build(key[0], arrays, outs, describe)
+            if notes is not None:
+                notes.builds[self, key, laid] = lambda: self._build_apart(key, laid, outs, describe)
+                return True
+            self.built[key, laid] = self._build(key[0], laid, outs, describe, self.handle)
         known = self.built[key, laid]
-        if known is None:
-            return False
+        if known is None or notes is not None:
+            return known is not None
         graph, count = known
         space = empty(self.on, (max(count, 1),), BYTE)
         stream = used(*arrays.values(), space)
-        self.on.enter()
         with self._lock:
             self.cudnn.set_stream(self.handle, stream.handle)
             graph.execute({i: a.address for i, a in arrays.items()}, space.address, self.handle)
         return True
 
+    def _build_apart(self, key: Any, laid: Laid, outs: frozenset[int], describe: Describe) -> None:
+        """Build a graph that is not there in one of several threads, each of which has a handle of its own."""
+        self.on.enter()
+        handle = getattr(self._thread, "handle", None)
+        if handle is None:
+            handle = self._thread.handle = self.cudnn.create_handle()
+            self._others.append(handle)
+        self.built[key, laid] = self._build(key[0], laid, outs, describe, handle)
+
     def _build(
-        self, what: str, arrays: dict[int, CudaArray], outs: frozenset[int], describe: Describe
+        self, what: str, laid: Laid, outs: frozenset[int], describe: Describe, handle: Any
     ) -> tuple[Any, int] | None:
         cudnn, wide = self.cudnn, self.cudnn.data_type.FLOAT
-        self.on.enter()
         try:
             graph = cudnn.pygraph(
-                io_data_type=self._kind(next(iter(arrays.values()))), intermediate_data_type=wide, compute_data_type=wide,
-                handle=self.handle,
-            )  # fmt: skip
+                io_data_type=self._kind(laid[0][3]), intermediate_data_type=wide, compute_data_type=wide, handle=handle
+            )
             inputs = {
-                i: graph.tensor(dim=list(a.shape), stride=list(steps_of(a)), data_type=self._kind(a), uid=i)
-                for i, a in arrays.items()
+                i: graph.tensor(dim=list(shape), stride=list(steps), data_type=self._kind(dtype), uid=i)
+                for i, shape, steps, dtype in laid
                 if i not in outs
             }
-            for i, tensor in describe(graph, inputs).items():
-                tensor.set_output(True).set_uid(i).set_data_type(self._kind(arrays[i]))
-                tensor.set_dim(list(arrays[i].shape)).set_stride(list(steps_of(arrays[i])))
+            given = describe(graph, inputs)
+            for i, shape, steps, dtype in laid:
+                if i in outs:
+                    given[i].set_output(True).set_uid(i).set_data_type(self._kind(dtype))
+                    given[i].set_dim(list(shape)).set_stride(list(steps))
             graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
             return graph, int(graph.get_workspace_size())
         except (cudnn.cudnnGraphNotSupportedError, RuntimeError) as error:
-            shapes = ", ".join([f"{a.dtype.name} {a.shape}" for a in arrays.values()])
+            shapes = ", ".join([f"{dtype.name} {shape}" for _, shape, _, dtype in laid])
             refused[what] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}, of {shapes}"
             return None
 
-    def _kind(self, array: CudaArray) -> Any:
-        return getattr(self.cudnn.data_type, KINDS.get(array.dtype.name, "FLOAT"))
+    def _kind(self, dtype: Any) -> Any:
+        return getattr(self.cudnn.data_type, KINDS.get(dtype.name, "FLOAT"))
 
 
 def graphs(on: Device) -> Graphs | None:
@@ -180,12 +195,13 @@ def convolved(x: CudaArray, w: CudaArray, bias: CudaArray | None, out: CudaArray
     if made is None:
         return False
     x, w = packed(x, w)
+    biased = bias is not None
 
     def describe(graph: Any, t: dict[int, Any]) -> dict[int, Any]:
         if back:
             return {4: graph.conv_dgrad(loss=t[1], filter=t[2], **_rules(rules))}
         y = graph.conv_fprop(image=t[1], weight=t[2], **_rules(rules))
-        return {4: y if bias is None else graph.bias(input=y, bias=t[3])}
+        return {4: graph.bias(input=y, bias=t[3]) if biased else y}
 
     arrays = {1: x, 2: w, 4: out}
     if bias is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from genesis.base.device import as_device
@@ -17,6 +19,7 @@ _lock = threading.RLock()
 class _Thread(threading.local):
     index = 0  # the device that it computes on where nobody says it
     entered: Device | None = None  # whose context is that of the thread
+    through: Any = None  # what it calls in the driver's place
 
 
 _thread = _Thread()
@@ -34,6 +37,8 @@ class Device:
         """Make its context that of this thread; returns the driver."""
         if _thread.entered is not self:
             self.driver.make_current(self.context)
+            if _thread.through is not None:
+                return _thread.through  # type: ignore[no-any-return]
             _thread.entered = self
         return self.driver
 
@@ -71,6 +76,16 @@ def device_at(index: int | None = None) -> Device:
             chosen._known = {**chosen._known, index: Device(chosen, index)}
         made: Device = chosen._known[index]
         return made
+
+
+@contextmanager
+def through(other: Any) -> Iterator[None]:
+    """Inside, `Device.enter` gives this thread another driver."""
+    _thread.through, _thread.entered = other, None
+    try:
+        yield
+    finally:
+        _thread.through = None
 
 
 def current_index() -> int:

@@ -23,6 +23,7 @@ class Driver(ABC):
 
     emulated = False
     _known: Mapping[int, Any] = {}  # the devices that were asked for, see `genesis.cuda.runtime.devices`
+    notes: Any = None  # of work that is only noted (`genesis.cuda.launch.noted`)
 
     # ---- devices and contexts
 

@@ -18,6 +18,8 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
+from genesis.cuda.launch.noted import noting
+from genesis.cuda.launch.workers import prepare
 from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import taking
@@ -70,6 +72,7 @@ class Ready(Work):
         self.graphs: list[_Recorded] = []  # the one that was launched last is the last
         self.copied: set[int] = set()  # results that are copied
         self.stream: Stream | None = None
+        self.prepared = False
 
     # ---- a call
 
@@ -125,7 +128,8 @@ class Ready(Work):
         takes = list(arrays)
         for i in self._overlapping(takes):
             takes[i] = _without_gaps(takes[i], self.step.takes[i].spec)
-        results = [made(v.spec, self.step.device) for v in self.step.returns]
+        results = self._made()
+        self._prepare(takes)
         self.work(takes, results)
         return results
 
@@ -160,6 +164,7 @@ class Ready(Work):
     def _first(self, staged: list[Any]) -> list[CudaArray]:
         """A call without a graph, that notes what memory is asked for."""
         memory, results = Memory(allocator(self.on)), self._made()
+        self._prepare(staged)
         with taking(memory):
             self.work(staged, results)
         memory.over()
@@ -168,6 +173,15 @@ class Ready(Work):
         else:
             self.memory = memory
         return results
+
+    def _prepare(self, takes: list[Any]) -> None:
+        """Compile and build at once, by all processors, what the first call wants and would wait for one after the other."""
+        if self.prepared or self.on.driver.emulated:
+            return
+        self.prepared = True
+        with noting(self.on) as notes:
+            self.work(list(takes), self._made())
+        prepare(notes)
 
     def _made(self) -> list[CudaArray]:
         return [made(v.spec, self.step.device) for v in self.step.returns]
