@@ -94,7 +94,8 @@ def test_products_again_and_again(dtype, products, monkeypatch):
             wanted = function(*[t.double() for t in given])
             difference = (function(*there).cpu().double() - wanted).abs().max().item()
             assert difference < (1e-5 if dtype == "float32" else 0.1)
-        assert len(repeated) == (5 if dtype == "float32" else 3)  # of 16 bits those that begin at multiples of 16 bytes
+        # those that begin off the multiples of 16 bytes lie in another way; of 16 bits they are not repeated
+        assert len(repeated) == (4 if dtype == "float32" else 3)
         count = len(products.products)
         with loading.standing_in():
             loading._stand_ins.clear()

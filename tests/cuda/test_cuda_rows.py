@@ -221,13 +221,18 @@ def test_machine_code_of_cross_entropy(classes):
 def started_with_grids(function):
     """The kernels that a function starts, with which parameters are multiples of 16, and how many programs."""
     launches = []
-    start = Launched.start
+    start, prepared = Launched.start, Launched.prepared
     with pytest.MonkeyPatch.context() as patch, emulated():
 
         def noted(self, on, stream, grid, values):
             launches.append((self, self.aligned(values), grid))
             start(self, on, stream, grid, values)
 
+        def noted_once(self, on, grid, values):
+            launches.append((self, self.aligned(values), grid))
+            return prepared(self, on, grid, values)
+
         patch.setattr(Launched, "start", noted)
+        patch.setattr(Launched, "prepared", noted_once)
         function()
     return launches

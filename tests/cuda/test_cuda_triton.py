@@ -10,6 +10,7 @@ import pytest
 
 import genesis
 from genesis import nn
+from genesis.core.call.op import REGISTRY
 from genesis.cuda.kernels import choose, lowering
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.kernels.products import Product, tile_of
@@ -112,6 +113,8 @@ def kernels_of(function, *shapes, dtype="float32"):
     made = []
     with pytest.MonkeyPatch.context() as patch, using(Emulated(1)):
         patch.setattr(choose, "_chosen", {})
+        for op in REGISTRY.values():
+            patch.setattr(op, "on_devices", {})
         patch.setattr(lowering, "Kernel", lambda *args: made.append(Kernel(*args)) or made[-1])
         tensors = [genesis.ones(*shape, dtype=getattr(genesis, dtype), device="cuda") for shape in shapes]
         made.clear()

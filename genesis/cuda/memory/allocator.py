@@ -59,6 +59,7 @@ class Allocator:
         self.pool = _Pool()
         self.kept: dict[int, int] = {}  # pools, by how many graphs were recorded with them
         self._lock = threading.RLock()
+        self._room_of_last: Room | None = None  # that of the last call
         self._grain = on.enter().granularity(on.index)
         self._pools = DEFAULT
 
@@ -75,7 +76,9 @@ class Allocator:
         with self._lock:
             if self.gone:
                 self._sort()
-            room = self.rooms.get((self.pool.number, stream.handle)) or self._room(stream)
+            room = self._room_of_last
+            if room is None or room.stream is not stream or room.pool != self.pool.number:
+                room = self._room_of_last = self._room(stream)
             ready = room.ready.get(size)
             block = ready.pop() if ready else self._cut(room, size, count)
             block.asked = count
@@ -100,22 +103,23 @@ class Allocator:
     def _sort(self) -> None:
         """Make what was given back ready to be taken again, where no other stream uses it."""
         gone, recording = self.gone, self.pool.number != DEFAULT  # no event can be asked then
+        given_back = self.statistics.given_back
         for _ in range(len(gone)):
             block = gone.popleft()
-            room = block.segment.room
+            room, size = block.segment.room, block.size
             if recording and (block.foreign or room.pool == DEFAULT):
                 gone.append(block)
                 continue
-            self.statistics.given_back(block.size, block.asked)
+            given_back(size, block.asked)
             if block.foreign:
                 self._park(block, [stream.record_event() for stream in block.foreign])
                 block.foreign.clear()
-            elif block.size > READY:
+            elif size > READY:
                 self._free(block)
-            elif block.size in room.ready:
-                room.ready[block.size].append(block)
+            elif size in room.ready:
+                room.ready[size].append(block)
             else:
-                room.ready[block.size] = [block]
+                room.ready[size] = [block]
 
     def collect(self) -> None:
         """Make what was given back free, and one with free neighbours, where nobody uses it any more."""
