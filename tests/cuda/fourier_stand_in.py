@@ -76,10 +76,29 @@ class Cufft:
         demand(not self.plans[plan].automatic, "the library has a workspace of its own")
         self.plans[plan].space = work_area
 
-    def xt_exec(self, plan, input, output, direction):  # noqa: A002
+    def exec_c2c(self, plan, idata, odata, direction):
+        self._exec(C2C, plan, idata, odata, direction)
+
+    def exec_r2c(self, plan, idata, odata):
+        self._exec(R2C, plan, idata, odata, -1)
+
+    def exec_c2r(self, plan, idata, odata):
+        self._exec(C2R, plan, idata, odata, 1)
+
+    def exec_z2z(self, plan, idata, odata, direction):
+        self._exec(Z2Z, plan, idata, odata, direction)
+
+    def exec_d2z(self, plan, idata, odata):
+        self._exec(D2Z, plan, idata, odata, -1)
+
+    def exec_z2d(self, plan, idata, odata):
+        self._exec(Z2D, plan, idata, odata, 1)
+
+    def _exec(self, asked, plan, input, output, direction):  # noqa: A002
         known = self.plans[plan]
         demand(known.made and known.space and known.stream is not None and direction in (-1, 1), "a plan")
         ins, outs, read, written, kind, batch, sizes = known.made
+        demand(kind == asked, "a plan of another type")
         given, gives = (np.dtype(c) for c in DTYPES[kind])
         wide = max(given.itemsize, gives.itemsize)
         demand(input % wide == 0 and output % wide == 0, "numbers begin where complex ones may")

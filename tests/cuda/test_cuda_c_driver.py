@@ -143,6 +143,49 @@ def test_packages_of_libraries_hand_over_what_they_are_given(tmp_path):
     run(tmp_path / "libraries.py")
 
 
+NUMERICAL = """
+import sys, tempfile
+import c_numerical_libraries as libraries
+import genesis
+from genesis.cuda.kernels.host import computed_on_host
+from genesis.cuda.libraries import loading
+
+driver, folder = sys.modules["__main__"].driver, tempfile.mkdtemp()
+fft, blas, dn = (make(driver.emulated, folder) for make in (libraries.cufft, libraries.cublas, libraries.cusolver))
+L, fft_of = genesis.linalg, genesis.fft
+genesis.manual_seed(0)
+
+
+def near(function, *inputs):
+    here, there = function(*inputs), function(*[x.to("cuda") for x in inputs])
+    for x, y in zip(here, there) if isinstance(here, tuple) else [(here, there)]:
+        assert y.device.type == "cuda" and (y.cpu() - x).abs().max().item() < 1e-3 * max(1, x.abs().max().item()), function
+
+
+for dtype in (genesis.float32, genesis.float64, genesis.complex64, genesis.complex128):
+    for batch in ((), (3,)):
+        x = genesis.randn(*batch, 4, 4, dtype=dtype) + 4 * genesis.eye(4, dtype=dtype)
+        spd, b = x @ x.mH, genesis.randn(*batch, 4, 2, dtype=dtype)
+        near(L.cholesky, spd), near(L.solve, x, b), near(lambda x: tuple(L.lu_factor(x)), x), near(L.det, x)
+        near(lambda x, b: L.solve_triangular(x, b, upper=True), x, b)
+        near(lambda x: L.qr(x[..., :3]).R, x), near(lambda x: L.qr(x[..., :3], "complete").Q.mH @ x, x)
+        near(L.eigvalsh, spd), near(lambda x: L.svd(x[..., :3]).S, x), near(L.svdvals, x)
+        near(fft_of.fft, x), near(lambda x: fft_of.fft(x, dim=0), x), near(fft_of.fft2, x), near(fft_of.irfft, x)
+        near(fft_of.rfft2, x.real)
+assert not computed_on_host and not any([loading.why_none(name) for name in ("cufft", "cusolver", "cublas")])
+wanted = {"potrf", "potrf_batched", "getrf", "getrs", "geqrf", "orgqr", "syevd", "xsyev_batched", "gesvdj", "gesvdj_batched"}
+assert wanted == set(dn.done) and {kind for kind, *_ in fft.done} == {41, 42, 44, 105, 106, 108}
+assert set(blas.done) == {"trsm", "trsm_batched", "getrf_batched", "getrs_batched"}
+"""
+
+
+@pytest.mark.skipif(not find_spec("nvmath"), reason="nvmath-python is not installed")
+def test_numerical_libraries_are_called_as_their_bindings_say(tmp_path):
+    """Their functions in C get what they take, in its place, from the package itself."""
+    (tmp_path / "numerical.py").write_text(NUMERICAL)
+    run(tmp_path / "numerical.py")
+
+
 @pytest.mark.slow
 def test_the_first_run_on_a_gpu(tmp_path):
     """What `scripts/gpu/run smoke` does on a GPU: no more and no less than that machine code is run by Python."""

@@ -7,5 +7,5 @@
 `cusolver`  factors of matrices, systems of equations and spectra, with cuBLAS
 `nccl`      tensors of several processes combined and moved
 
-What they are called with is checked by stand-ins in the tests.
+What they are called with is checked by stand-ins in the tests. cuFFT and cuSOLVER have not been called on a GPU yet.
 """

@@ -22,6 +22,7 @@ from genesis.cuda.runtime.devices import Device
 
 NAME = "cufft"
 TYPES = {"FF": 41, "fF": 42, "Ff": 44, "dD": 106, "Dd": 108, "DD": 105}  # cufftType, by dtypes
+NAMES = {"FF": "c2c", "fF": "r2c", "Ff": "c2r", "dD": "d2z", "Dd": "z2d", "DD": "z2z"}
 FORWARD, INVERSE = -1, 1
 MOST = 3  # dimensions of one transform
 BYTE = np.dtype(np.uint8)
@@ -111,9 +112,7 @@ class Transforms:
         self._lock = threading.Lock()  # a plan has one stream, and one workspace, at a time
 
     def run(self, x: CudaArray, out: CudaArray, dims: tuple[int, ...], forward: bool) -> bool:
-        whole = (
-            out if x.dtype.kind == "c" == out.dtype.kind or x.dtype.kind == "c" else x
-        )  # whose sizes are those of the transform
+        whole = out if x.dtype.kind == "c" else x  # whose sizes are those of the transform
         sizes = tuple([whole.shape[d] for d in dims])
         count = math.prod([n for d, n in enumerate(x.shape) if d not in dims])
         key = sizes, lying(x, dims), lying(out, dims), count, x.dtype.char + out.dtype.char
@@ -130,7 +129,8 @@ class Transforms:
         with self._lock:
             self.cufft.set_stream(number, stream.handle)
             self.cufft.set_work_area(number, space.address)
-            self.cufft.xt_exec(number, x.address, out.address, FORWARD if forward else INVERSE)
+            direction = [FORWARD if forward else INVERSE] if x.dtype == out.dtype else []
+            getattr(self.cufft, f"exec_{NAMES[key[-1]]}")(number, x.address, out.address, *direction)
         return True
 
     def _planned(
