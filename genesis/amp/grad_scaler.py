@@ -116,11 +116,12 @@ class GradScaler(Dependable):
                     p.grad.mul_(host(lambda: 1.0 / self._scale))
                     values = p.grad.coalesce().values() if p.grad.is_sparse else p.grad
                     finite.append(values.isfinite().all())
-            parted = next((p._sharding for g in optimizer.param_groups for p in g["params"] if p._sharding), None)
-            if finite and (active is not None or parted is not None or finite[0].device.type != "cpu"):  # one wait
+            parted = [p._sharding for g in optimizer.param_groups for p in g["params"] if p._sharding]
+            keys = dict.fromkeys([group.key for at in parted for group in at.groups])
+            if finite and (active is not None or keys or finite[0].device.type != "cpu"):  # one wait
                 all_finite = stack([x.to(finite[0].device) for x in finite]).all()
-                if parted is not None:  # all ranks step, or none
-                    all_finite = _collectives.all_reduce(all_finite.float(), "min", parted.members.key).bool()
+                for key in keys:  # all ranks step, or none
+                    all_finite = _collectives.all_reduce(all_finite.float(), "min", key).bool()
                 return not (active.decide(all_finite) if active is not None else bool(all_finite))
         return not all([bool(x) for x in finite])
 

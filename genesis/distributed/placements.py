@@ -40,6 +40,6 @@ class Shard(Placement):
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """Terms of what it is when they are combined; no tensor here lies so."""
+    """Terms of what it is when they are combined."""
 
     reduce_op: str = "sum"

@@ -25,6 +25,7 @@ from genesis.distributed.movement import all_gather_into_tensor
 from genesis.distributed.placements import Placement, Replicate, Shard
 
 _exchange = Late("genesis.distributed.tensor.exchange")
+_dtensor = Late("genesis.distributed.tensor.dtensor")
 
 if TYPE_CHECKING:
     from genesis.distributed.groups import ProcessGroup
@@ -37,12 +38,15 @@ class Sharding:
         length: the rows of all
         ranks: a group, or a mesh: rows are divided along its last dimension, and along others ranks have the same rows
         dim: the dimension of the tensor that is divided; what is said of rows is true of it
+        within: where these are rows of a part of the tensor, how that is divided: all rows of its ranks are one part
     """
 
-    __slots__ = ("begin", "dim", "end", "length", "members", "mesh", "padded")
+    __slots__ = ("begin", "dim", "end", "length", "members", "mesh", "padded", "within")
 
-    def __init__(self, length: int, ranks: ProcessGroup | DeviceMesh, dim: int = 0) -> None:
-        self.mesh, self.dim = mesh_of(ranks), dim
+    def __init__(
+        self, length: int, ranks: ProcessGroup | DeviceMesh, dim: int = 0, within: Sharding | None = None
+    ) -> None:
+        self.mesh, self.dim, self.within = mesh_of(ranks), dim, within
         self.length, self.members = length, self.mesh.get_group(self.mesh.ndim - 1)
         size, rank = self.members.size(), self.members.rank()
         self.padded = -(-length // size)  # rows of each rank as they are sent
@@ -62,7 +66,13 @@ class Sharding:
     @property
     def placements(self) -> tuple[Placement, ...]:
         """How the tensor lies along each dimension of the mesh."""
-        return (*[Replicate()] * (self.mesh.ndim - 1), Shard(self.dim))
+        inner = () if self.within is None else self.within.placements
+        return (*[Replicate()] * (self.mesh.ndim - 1), Shard(self.dim), *inner)
+
+    @property
+    def groups(self) -> list[ProcessGroup]:
+        """Those whose ranks have other parts of the tensor, together all of it."""
+        return [self.members] if self.within is None else [self.members, *self.within.groups]
 
     def parameter(self) -> type[Parameter]:
         """The class of parameters that lie so."""
@@ -72,20 +82,24 @@ class Sharding:
         return isinstance(other, Sharding) and self._look() == other._look()
 
     def _look(self) -> tuple[Any, ...]:
-        return self.length, self.members, self.dim
+        return self.length, self.members, self.dim, self.within and self.within._look()
 
     __hash__ = None  # type: ignore[assignment]
 
     def shape_of(self, part: Sequence[int]) -> tuple[int, ...]:
         """The shape of the whole tensor, of which parts have such a shape."""
-        return (*part[: self.dim], self.length, *part[self.dim + 1 :])
+        shape = (*part[: self.dim], self.length, *part[self.dim + 1 :])
+        return shape if self.within is None else self.within.shape_of(shape)
 
     def part_of(self, whole: Any) -> Any:
         """This rank's part of a whole tensor or array, as a view."""
+        whole = whole if self.within is None else self.within.part_of(whole)
         return whole[(slice(None),) * self.dim + (slice(self.begin, self.end),)]
 
     def whole_of(self, rows: Any) -> Any:
         """The array of all ranks' rows; all ranks call it."""
+        if self.within is not None:
+            return self.within.whole_of(Sharding(self.length, self.mesh, self.dim).whole_of(rows))
         if self.dim:
             first = Sharding(self.length, self.mesh).whole_of(np.ascontiguousarray(np.moveaxis(rows, self.dim, 0)))
             return np.ascontiguousarray(np.moveaxis(first, 0, self.dim))
@@ -105,32 +119,40 @@ class Sharding:
 
 
 class DTensor(Tensor):
-    """A tensor that all ranks of a mesh have together; for all else it is what this rank has of it."""
+    """A tensor that all ranks of a mesh have together: one that programs compute with (`tensor/dtensor.py`), or rows that a
+    rank has of a parameter and its states, which for all else are a tensor of these rows.
+    """
 
     __slots__ = ()
     __torch_function__ = classmethod(no_torch_function)  # type: ignore[assignment, arg-type]
 
     @staticmethod
-    def from_local(local_tensor: Tensor, device_mesh: Any = None, placements: Any = None, **others: Any) -> DTensor:
-        """The tensor of which each rank has these rows, or all of it; all ranks call it.
+    def from_local(
+        local_tensor: Tensor, device_mesh: Any = None, placements: Any = None, *, run_check: bool = False,
+        shape: Any = None, stride: Any = None, grad_placements: Any = None,
+    ) -> Any:  # fmt: skip
+        """The tensor of which each rank has this part, all of it, or a term; all ranks call it. Gradients flow to it.
+
+        Args:
+            shape: of the whole, where it is known; else ranks ask each other
+            run_check, stride, grad_placements: accepted for PyTorch's sake
 
         Raises:
-            ValueError: ranks have other numbers of rows than ``chunk`` divides them into
+            ValueError: ranks have other parts than those that ``chunk`` divides the whole into
         """
-        mesh, dim = layout("from_local", device_mesh, placements, local_tensor.ndim)
-        if dim is None:
-            return ReplicatedTensor(local_tensor.detach(), mesh)
-        members = mesh.get_group(mesh.ndim - 1)
-        rows = np.empty(members.size(), np.int64)
-        all_gather_into_tensor(wrap(rows), wrap(np.array([local_tensor.shape[dim]])), members)
-        at = Sharding(int(rows.sum()), mesh, dim)
-        expected = [min(at.padded, max(0, at.length - at.padded * rank)) for rank in range(members.size())]
-        if rows.tolist() != expected:
-            text = f"the ranks have {rows.tolist()} rows, and chunk divides {at.length} into {expected}"
-            raise ArgumentValueError(message("from_local", text, hint="the rows of each as chunk divides them"))
-        return ShardedTensor(local_tensor.detach(), at)
+        mesh = mesh_of(group_of("from_local", None) if device_mesh is None else device_mesh)
+        lies = _dtensor.normal([Replicate()] * mesh.ndim if placements is None else placements, local_tensor.ndim)
+        whole = list(local_tensor.shape)
+        for number, each in enumerate(lies):
+            if isinstance(each, Shard):
+                members = mesh.get_group(number)
+                whole[each.dim] = shape[each.dim] if shape is not None else _length(members, whole[each.dim])
+        local = (
+            local_tensor.view_as(local_tensor) if local_tensor.is_leaf and local_tensor.requires_grad else local_tensor
+        )  # type: ignore[attr-defined]
+        return _dtensor.Distributed.around(local, mesh, lies, whole)
 
-    def redistribute(self, device_mesh: Any = None, placements: Any = None, **others: Any) -> DTensor:
+    def redistribute(self, device_mesh: Any = None, placements: Any = None, **others: Any) -> Any:
         """The same tensor, lying otherwise: divided along a dimension, or whole on each rank; all ranks call it. It has a
         gradient, which all ranks ask for together.
 
@@ -144,20 +166,12 @@ class DTensor(Tensor):
         (Shard(dim=1),)
         >>> dist.destroy_process_group()
         """
-        mesh, dim = layout(
-            "redistribute", self.device_mesh if device_mesh is None else device_mesh, placements, self.ndim
-        )
-        if mesh != self.device_mesh:
-            raise UnsupportedError(message("redistribute", f"from {self.device_mesh} to {mesh}", hint="the same mesh"))
-        if self.placements[-1] == (Replicate() if dim is None else Shard(dim)):
-            return self
-        at, whole = self._sharding, self
-        if at is not None:
-            whole = _exchange.gathered(self, at)
-        if dim is None:
-            return ReplicatedTensor(whole, mesh)
-        to = Sharding(whole.shape[dim], mesh, dim)
-        return ShardedTensor(_exchange.divided(whole, to), to)
+        whole = self._sharding.shape_of(self._array.shape)
+        if self._sharding.within is not None:
+            text = "rows of a part of a tensor cannot be moved"
+            raise UnsupportedError(message("redistribute", text, hint="full_tensor()"))
+        given = _dtensor.Distributed.around(self._alias(self._node), self.device_mesh, self.placements, whole)
+        return given.redistribute(device_mesh, placements)
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -173,29 +187,26 @@ class DTensor(Tensor):
         """What this rank has, which is what the tensor is."""
         return self
 
-
-class ReplicatedTensor(DTensor):
-    """A tensor of which each rank has all."""
-
-    __slots__ = ()
-
-    def __init__(self, whole: Tensor, mesh: DeviceMesh) -> None:
-        self._array, self._counter, self._node, self._view = whole._array, whole._counter, whole._node, None
-        self._mesh = mesh
-
-    @property
-    def device_mesh(self) -> DeviceMesh:
-        """The ranks that have it."""
-        return self._mesh
-
-    @property
-    def placements(self) -> tuple[Placement, ...]:
-        """How it lies along each dimension of the mesh."""
-        return (Replicate(),) * self._mesh.ndim
-
     def full_tensor(self) -> Tensor:
-        """The tensor, in memory of its own; gradients flow through."""
-        return self.clone()
+        """All of it, in memory of its own; all ranks call it."""
+        raise NotImplementedError
+
+
+def _length(members: ProcessGroup, rows: int) -> int:
+    """The rows of all ranks.
+
+    Raises:
+        ValueError: they are not as ``chunk`` divides them
+    """
+    every = np.empty(members.size(), np.int64)
+    all_gather_into_tensor(wrap(every), wrap(np.array([rows])), members)
+    length = int(every.sum())
+    padded = -(-length // members.size())
+    expected = [min(padded, max(0, length - padded * rank)) for rank in range(members.size())]
+    if every.tolist() != expected:
+        text = f"the ranks have {every.tolist()} rows, and chunk divides {length} into {expected}"
+        raise ArgumentValueError(message("from_local", text, hint="the rows of each as chunk divides them"))
+    return length
 
 
 class ShardedTensor(DTensor):
@@ -214,9 +225,13 @@ class ShardedTensor(DTensor):
         self._array, self._counter, self._node, self._view = rows._array, rows._counter, rows._node, None
         self._sharding = sharding
 
+    def detach(self) -> Tensor:
+        """The same rows without history."""
+        return ShardedTensor(Tensor.detach(self), self._sharding)
+
     @property
     def device_mesh(self) -> DeviceMesh:
-        """The ranks that have it."""
+        """The ranks that have it; where rows are those of a part, the ranks that have that part."""
         return self._sharding.mesh  # type: ignore[no-any-return]
 
     @property
@@ -227,8 +242,25 @@ class ShardedTensor(DTensor):
     def full_tensor(self) -> Tensor:
         """The rows of all ranks, in memory of their own; all ranks call it, and gradients flow to each rank's own rows."""
         if self.requires_grad and is_grad_enabled():
-            return _exchange.gathered(self, self._sharding)  # type: ignore[no-any-return]
+            at, whole = self._sharding, self
+            while at is not None:
+                whole, at = _exchange.gathered(whole, at), at.within
+            return whole
         return wrap(self._sharding.whole_of(self._array))
+
+
+def own_part(value: Tensor, at: Sharding) -> Tensor:
+    """What this rank has of the tensor that a value is, lying so: of a whole one its part, as a view; a part as it is. Where it
+    lies otherwise, all ranks call it.
+    """
+    if isinstance(value, DTensor):
+        if value._sharding == at:
+            return value if isinstance(value, ShardedTensor) else ShardedTensor(value.detach().to_local(), at)  # type: ignore[attr-defined]
+        value = value.full_tensor()
+    whole = value.ndim > max([each.dim for each in (at, at.within or at)]) and at.shape_of(value.shape) == tuple(
+        value.shape
+    )
+    return ShardedTensor(at.part_of(value.detach()), at) if whole else value
 
 
 class ShardedParameter(ShardedTensor, Parameter):

@@ -57,7 +57,8 @@ def _of_whole(first: Callable[..., Tensor]) -> Any:
             return first(tensor, *args, **kwargs)
         whole = wrap(np.empty(at.shape_of(tensor.shape), tensor._array.dtype))
         with no_grad():
-            return tensor.copy_(at.part_of(first(whole, *args, **kwargs)))  # type: ignore[attr-defined, no-any-return]
+            tensor.to_local().copy_(at.part_of(first(whole, *args, **kwargs)))  # type: ignore[attr-defined]
+        return tensor
 
     return of_whole
 

@@ -38,8 +38,9 @@ class _Table(Module):
         """Draw the rows anew, from a normal distribution; the row ``padding_idx`` is zero."""
         init.normal_(self.weight)
         at = self.weight._sharding
-        row = self.padding_idx if at is None or self.padding_idx is None else self.padding_idx - at.begin
-        if row is not None and (at is None or 0 <= row < at.rows):
+        by_row = at is not None and not at.dim
+        row = self.padding_idx if self.padding_idx is None or not by_row else self.padding_idx - at.begin
+        if row is not None and (not by_row or 0 <= row < at.rows):
             with no_grad():
                 self.weight[row] = 0.0  # type: ignore[index]
 

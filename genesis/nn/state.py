@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genesis.base.errors import ArgumentError, GenesisError, UnsupportedError, message
+from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.parameter import Parameter
@@ -16,6 +17,7 @@ from genesis.nn.uninitialized import Uninitialized
 if TYPE_CHECKING:
     from genesis.nn.module import Module
 
+_sharded = Late("genesis.distributed.sharded")
 EXTRA = "_extra_state"  # its name in a state
 
 
@@ -102,6 +104,7 @@ class ModuleState(StateHooks):
             raise ArgumentError(message("load_state_dict", f"expected a mapping, got {type(state_dict).__name__}"))
         state_dict, (also_missing, also_unexpected, told) = before_load(self, state_dict, strict)
         mine = _tensors(self)
+        state_dict = _own_parts(state_dict, mine)
         extra = {
             f"{path}.{EXTRA}" if path else EXTRA: m
             for path, m in self.named_modules(remove_duplicate=False)
@@ -161,6 +164,16 @@ def _tensors(module: Module) -> dict[str, Tensor]:
         own = {**m._parameters, **{k: v for k, v in m._buffers.items() if k not in m._transient}}
         tensors.update({f"{path}.{name}" if path else name: value for name, value in own.items() if value is not None})
     return tensors
+
+
+def _own_parts(state: Mapping[str, Any], mine: Mapping[str, Tensor]) -> Mapping[str, Any]:
+    """A state with this rank's parts of those tensors of which it has parts."""
+    own = {
+        name: state[name].full_tensor() if p._sharding is None else _sharded.own_part(state[name], p._sharding)
+        for name, p in mine.items()
+        if isinstance(state.get(name), Tensor) and (p._sharding is not None or state[name]._sharding is not None)
+    }
+    return {**state, **own} if own else state
 
 
 def _has_extra(module: Module) -> bool:

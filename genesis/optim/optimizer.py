@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from typing import Any
 
 from genesis.arrays.protocol import Virtual
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, UnsupportedError, message
 from genesis.core.call.refusal import expect_function
+from genesis.core.call.subclasses import asked, disabled
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
@@ -50,6 +52,7 @@ class Optimizer(Dependable):
 
     _begins_later = ("state",)
     elementwise = True  # whether an element's step depends on that element only, so that ranks can have rows
+    _of_parts = False  # whether a parameter is a DTensor: of all this rank's parts are updated
     _opt_called = False  # whether `step` was called: schedules ask
     _stepping = False  # inside of a step, between its hooks
     _hooks: Mapping[str, dict[int, Any]] = {}  # of an optimizer around another one, which makes no groups of its own
@@ -171,6 +174,7 @@ class Optimizer(Dependable):
         if p._sharding is not None and not self.elementwise:
             text = "looks at parameters as a whole, and this rank has rows of some"
             raise UnsupportedError(message(name, text, [("rows", p._spec())], "Adam, SGD and others by element"))
+        self._of_parts = self._of_parts or (p._sharding is not None and asked(p))
         if id(p) in known:
             raise ArgumentValueError(message(name, "a parameter is in two groups", [("parameter", p._spec())]))
 
@@ -215,6 +219,10 @@ class Optimizer(Dependable):
             self.update(param, grad, self.state[param], group)
 
     def _update_all(self) -> None:
+        with disabled() if self._of_parts else nullcontext():
+            self._update_groups()
+
+    def _update_groups(self) -> None:
         for i, group in enumerate(self.param_groups):
             self._update_group(group if tracer.get() is None else self._seen_by_trace(i, group))
         if tracer.get() is not None:

@@ -26,7 +26,7 @@ def packed(state: Mapping[str, Any], param: Any = None) -> dict[str, Any]:
         return values
     rows = _sharded.ShardedTensor
     return {
-        k: rows(v, param._sharding) if isinstance(v, Tensor) and v.shape == param.shape else v
+        k: rows(v, param._sharding) if isinstance(v, Tensor) and v._array.shape == param._array.shape else v
         for k, v in values.items()
     }
 
@@ -54,8 +54,7 @@ def _copied(value: Any, param: Tensor) -> Any:
 def _own_rows(value: Tensor, param: Tensor) -> Any:
     """Of a whole tensor this rank's rows, where it has rows of the parameter."""
     at = param._sharding
-    whole = at is not None and tuple(value.shape) == at.shape_of(param.shape)
-    return at.part_of(value.detach()) if whole else value
+    return value if at is None else _sharded.own_part(value, at)
 
 
 def checked(optimizer: Any, state: Any) -> list[int]:

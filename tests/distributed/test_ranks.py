@@ -113,8 +113,18 @@ def test_sharded_modules_that_begin_on_the_meta_device(ranks):
 @pytest.mark.parametrize(
     "ranks", [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
 )
-def test_layers_that_are_divided_among_ranks(ranks):
-    passes(ranks, "tensor_parallel.py")
+def test_layers_that_are_divided_among_ranks(ranks, tmp_path):
+    passes(ranks, "tensor_parallel.py", str(tmp_path))
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_functions_of_tensors_that_ranks_have_together(ranks, tmp_path):
+    passes(ranks, "dtensors.py", str(tmp_path))
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_transformer_that_is_divided_among_ranks(ranks):
+    passes(ranks, "tensor_transformer.py")
 
 
 def test_ranks_together_have_the_memory_that_one_lacks():

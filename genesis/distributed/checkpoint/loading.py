@@ -16,6 +16,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed.checkpoint.manifest import CheckpointException, Damaged, Manifest, folder_of, read, verify
 from genesis.distributed.checkpoint.parts import Host, InParts, Part, Stateful, described, entries, rebuilt, rows_of
 from genesis.distributed.groups import GroupMember, group_of
+from genesis.distributed.sharded import DTensor
 
 _files = Late("genesis.io.files")
 _SHOWN = 5  # differences that an error lists
@@ -75,8 +76,14 @@ def _loaded(value: Any, node: Any, reader: _Reader, name: str) -> Any:
     if isinstance(value, Part):
         reader.into(value, node["tensor"])
         return value
-    if isinstance(value, Tensor) and value._sharding is not None:
-        reader.into(rows_of(value), node["tensor"])
+    if isinstance(value, DTensor):
+        at = value._sharding
+        if at is not None and not at.dim and at.within is None:
+            reader.into(rows_of(value), node["tensor"])
+        else:
+            own = reader.tensor(node["tensor"])
+            with no_grad():
+                value.to_local().copy_(own if at is None else at.part_of(own))  # type: ignore[attr-defined]
         return value
     if isinstance(value, Tensor):
         with no_grad():

@@ -13,6 +13,7 @@ import numpy as np
 from genesis.base.errors import ShapeError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph.tensor import Tensor
+from genesis.distributed.sharded import DTensor, ShardedTensor
 
 _structure, _blocks = Late("genesis.io.structure"), Late("genesis.io.blocks")
 Host = np.ndarray[Any, Any]
@@ -87,10 +88,12 @@ def rows_of(value: Tensor) -> Part:
     """
     rest = tuple(value.shape[1:])
     at = value._sharding
-    if at.dim:
-        text = f"a tensor that is divided along dimension {at.dim}, and parts of a snapshot are rows"
+    if at.dim or at.within is not None:
+        what = f"a tensor that is divided along dimension {at.dim}" if at.dim else "rows of a part of a tensor"
+        text = f"{what}, and parts of a snapshot are rows"
         raise UnsupportedError(message("save", text, hint="value.full_tensor()"))
-    return Part(value, (at.length, *rest), at.begin * math.prod(rest))
+    own = value if isinstance(value, ShardedTensor) else ShardedTensor(value.to_local(), at)  # type: ignore[attr-defined]
+    return Part(own, (at.length, *rest), at.begin * math.prod(rest))
 
 
 class Piece(NamedTuple):
@@ -130,9 +133,14 @@ def _plain(value: Any, parts: dict[int, Part], buffers: set[int]) -> Any:
     if value.__class__ in _SCALARS:
         return value
     if isinstance(value, Tensor):
-        if value._sharding is not None:
-            parts[id(value)] = rows_of(value)
-        return value
+        at = value._sharding
+        if at is not None and (at.dim or at.within is not None):
+            return value.full_tensor()  # type: ignore[attr-defined]
+        if at is not None:
+            part = rows_of(value)
+            parts[id(part.tensor)] = part
+            return part.tensor
+        return value.full_tensor() if isinstance(value, DTensor) else value
     if isinstance(value, Part):
         parts[id(value.tensor)] = value
         return value.tensor

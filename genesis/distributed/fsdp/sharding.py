@@ -197,7 +197,7 @@ def fully_shard(
         each.__class__ = _class_of(type(each))
         each.register_state_dict_pre_hook(_before_state)
         each.register_state_dict_post_hook(functools.partial(_after_state, _names(each, parts)))
-        each.register_load_state_dict_pre_hook(functools.partial(_before_load, _names(each, parts)))
+        each.register_load_state_dict_pre_hook(_before_load)
         for inner in each.modules():
             if inner is not each and isinstance(inner, FSDPModule) and inner._sharded.reshard is None:
                 inner._sharded.reshard = True
@@ -246,7 +246,7 @@ def _parts(modules: Sequence[Any], mesh: DeviceMesh, policy: MixedPrecisionPolic
     for root in modules:
         for path, module in root.named_modules():
             for name, p in module._parameters.items():
-                if p is None or isinstance(p, ShardedParameter) or id(p) in ignored:
+                if p is None or id(p) in ignored or _is_sharded(p, mesh):
                     continue
                 full = f"{path}.{name}" if path else name
                 if _GIVEN.get(id(p)) is p:
@@ -263,6 +263,14 @@ def _parts(modules: Sequence[Any], mesh: DeviceMesh, policy: MixedPrecisionPolic
     for _, p, _ in owners.values():
         _GIVEN[id(p)] = p
     return parts
+
+
+def _is_sharded(p: Parameter, mesh: DeviceMesh) -> bool:
+    """Whether its rows are divided by `fully_shard` already; parts of layers (`parallelize_module`) have rows, too."""
+    at = p._sharding
+    return at is not None and (
+        at.within is not None or list(at.members.ranks) == list(mesh.get_group(mesh.ndim - 1).ranks)
+    )
 
 
 @functools.cache
@@ -408,14 +416,8 @@ def _after_state(names: Sequence[tuple[str, Part]], module: Any, state: Any, pre
             state[prefix + name] = ShardedTensor(part.shard.detach(), part.sharding)
 
 
-def _before_load(names: Sequence[tuple[str, Part]], module: Any, state: Any, prefix: str, *others: Any) -> None:
-    """Whole tensors in a state are divided; this rank's rows are taken as they are."""
+def _before_load(module: Any, *others: Any) -> None:
     module.reshard()
-    for name, part in names:
-        given = state.get(prefix + name)
-        if isinstance(given, Tensor) and given._sharding is None and tuple(given.shape) == part.shape:
-            rows = given.detach()[part.sharding.begin : part.sharding.end]
-            state[prefix + name] = ShardedTensor(rows, part.sharding)
 
 
 explain_all(globals())

@@ -48,7 +48,7 @@ class Part:
             text = f"{name} is {given._spec()}, whose rows cannot be divided among ranks"
             raise UnsupportedError(message("fully_shard", text, hint="a tensor with memory"))
         self.name, self.owners = name, list(owners)
-        self.sharding = at = Sharding(given.shape[0], mesh)
+        self.sharding = at = Sharding(given.shape[0], mesh, within=given._sharding)
         self.store, rows = _stored(given._array, at)  # what is sent, and this rank's part of it
         self.shard = ShardedParameter(wrap(rows), at, given.requires_grad)
         self.shape, self.dtype = tuple(given.shape), given._array.dtype if dtype is None else dtype

@@ -1,5 +1,7 @@
-"""``torch.distributed.tensor`` as far as parameters need it: tensors of which each rank has a part, made of whole ones, and
-what they say of themselves. `parallel` has models that are divided so, `exchange` what goes between their ranks.
+"""``torch.distributed.tensor``: tensors of which each rank has a part, made of whole ones.
+
+`dtensor` what programs compute with     `propagation` `rules` `parts`   how functions of them are computed
+`exchange` what goes between ranks       `parallel` `styles`   models that are divided
 """
 
 from __future__ import annotations
@@ -7,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from genesis.base.errors import ArgumentError, message
+from genesis.base.errors import ArgumentError, UnsupportedError, message
+from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor
-from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
+from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh, mesh_of
+from genesis.distributed.groups import group_of
 from genesis.distributed.movement import broadcast
 from genesis.distributed.placements import Partial, Placement, Replicate, Shard
-from genesis.distributed.sharded import DTensor, ReplicatedTensor, ShardedTensor, Sharding, layout
+from genesis.distributed.sharded import DTensor, ShardedTensor, Sharding, layout
+
+_dtensor = Late("genesis.distributed.tensor.dtensor")
 
 
 def distribute_tensor(
@@ -25,12 +31,13 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> Any:
-    """This rank's part of a tensor that all ranks of a mesh have.
+    """A tensor that all ranks of a mesh have, of which each keeps its part: a `DTensor`, which has the shape of the whole; of a
+    parameter, this rank's rows.
 
     Args:
         device_mesh: the ranks, all of them by default
-        placements: ``[Shard(dim)]`` or ``[Replicate()]``; of a mesh of two dimensions ``[Replicate(), Shard(dim)]``; without
-            any those of rows
+        placements: ``Shard(dim)`` or ``Replicate()`` for each dimension of the mesh, of a parameter ``Shard`` along the last one
+            only; without any each rank has all of it
         src_data_rank: the rank of each line of the mesh whose values count; None: all have the same
 
     Raises:
@@ -46,27 +53,40 @@ def distribute_tensor(
     """
     if not isinstance(tensor, Tensor):
         raise ArgumentError(message("distribute_tensor", f"expected a tensor, got {type(tensor).__name__}"))
-    if not tensor.shape:
-        raise ArgumentError(message("distribute_tensor", "a tensor without dimensions has no rows"))
-    mesh, dim = layout("distribute_tensor", device_mesh, placements, tensor.ndim)
+    mesh = mesh_of(group_of("distribute_tensor", None) if device_mesh is None else device_mesh)
+    placements = [Replicate()] * mesh.ndim if placements is None else placements
     with no_grad():
         given: Any = tensor.detach()
         if src_data_rank is not None and not given.is_meta and mesh.size() > 1:
             given = given.clone()
             for group in mesh.get_all_groups():
                 broadcast(given, group=group, group_src=src_data_rank)
-        if dim is None:
-            return _replicated(tensor, given, mesh)
+        return (
+            _parameter(tensor, given, mesh, placements)
+            if isinstance(tensor, Parameter)
+            else _parted(given, mesh, placements)
+        )
+
+
+def _parameter(tensor: Tensor, given: Any, mesh: DeviceMesh, placements: Any) -> Parameter:
+    """This rank's rows of a parameter; one that all ranks have is what parameters are."""
+    _, dim = layout("distribute_tensor", mesh, placements, tensor.ndim)
+    if dim is not None:
         at = Sharding(tensor.shape[dim], mesh, dim)
-        rows = at.part_of(given).clone()
-    made = ShardedTensor(rows, at)
-    return Parameter(made, tensor.requires_grad) if isinstance(tensor, Parameter) else made
+        given = ShardedTensor(at.part_of(given).clone(), at)
+    return Parameter(given, tensor.requires_grad)
 
 
-def _replicated(tensor: Tensor, whole: Tensor, mesh: DeviceMesh) -> Tensor:
-    if not isinstance(tensor, Parameter):
-        return ReplicatedTensor(whole, mesh)
-    return Parameter(whole, tensor.requires_grad)  # all ranks have the same, which is what parameters are
+def _parted(given: Any, mesh: DeviceMesh, placements: Any) -> Any:
+    """A tensor that programs compute with."""
+    lies, local = _dtensor.normal(placements, given.ndim), given
+    for number, each in enumerate(lies):
+        if each.is_partial():
+            text = "a tensor is not made terms of a sum"
+            raise UnsupportedError(message("distribute_tensor", text, hint="DTensor.from_local"))
+        if isinstance(each, Shard):
+            local = Sharding(local.shape[each.dim], mesh.get_group(number), each.dim).part_of(local)
+    return _dtensor.Distributed.around(local.clone(), mesh, lies, given.shape)
 
 
 __all__ = [

@@ -51,13 +51,15 @@ def get_total_norm(
 def _total_norm(tensors: list[Any], shardings: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
     if not tensors:
         return tensor(0.0)
-    parts = [_norm_of_one(t, s, norm_type) for t, s in zip(tensors, shardings, strict=True)]
+    local = [t if t._sharding is None else t.to_local() for t in tensors]
+    parts = [_norm_of_one(t, s, norm_type) for t, s in zip(local, shardings, strict=True)]
     together = [part.to(parts[0].device) for part in parts]
-    sharded = [i for i, s in enumerate(shardings) if s is not None]
-    if sharded:
-        of_ranks = _collectives.all_gather_stacked(
-            stack([together[i] for i in sharded]), shardings[sharded[0]].members.key
-        )
+    by_group: dict[str, list[int]] = {}  # of ranks that have other parts
+    for i, each in enumerate(shardings):
+        for group in () if each is None else each.groups:
+            by_group.setdefault(group.key, []).append(i)
+    for key, sharded in by_group.items():
+        of_ranks = _collectives.all_gather_stacked(stack([together[i] for i in sharded]), key)
         whole = of_ranks.sum(0) if norm_type == 0 else norm(of_ranks, norm_type, dim=0)
         for i, each in zip(sharded, whole.unbind(0), strict=True):
             together[i] = each

@@ -56,7 +56,9 @@ def same(plain, model):
         assert isinstance(q, nn.Parameter) and q.shape[0] == len(
             p.chunk(size)[rank] if rank < len(p.chunk(size)) else []
         )
-        np.testing.assert_allclose(q.full_tensor().detach().numpy(), p.detach().numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            q.full_tensor().detach().numpy(), p.detach().numpy(), rtol=1e-4, atol=1e-5, err_msg=name
+        )
 
 
 def first_values_are_those_of_one_rank():

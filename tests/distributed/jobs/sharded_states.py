@@ -144,13 +144,14 @@ def tensors_in_parts():
     x = again[0].weight.detach().clone()
     made = DTensor.from_local(x, again[0].weight.device_mesh, [Shard(0)])
     assert made.full_tensor().equal(again[0].weight.full_tensor()) and made.to_local().equal(x)
+    refused(NotImplementedError, "each dimension along one", lambda: distribute_tensor(x, None, [Shard(2)]))
+    refused(NotImplementedError, "not made terms", lambda: distribute_tensor(x, None, [Partial()]))
+    parameter = nn.Parameter(x)
     for wrong in ([Shard(2)], [Partial()], [Replicate(), Shard(0)]):
-        refused(NotImplementedError, "along the last one of a mesh", lambda: distribute_tensor(x, None, wrong))  # noqa: B023
-    refused(TypeError, "has no rows", lambda: distribute_tensor(genesis.tensor(1.0)))
+        refused(NotImplementedError, "along the last one of a mesh", lambda: distribute_tensor(parameter, None, wrong))  # noqa: B023
     if size > 1:
-        refused(
-            ValueError, f"divides {2 * size - 1} into", lambda: DTensor.from_local(genesis.ones(1 if rank == 0 else 2))
-        )
+        uneven = genesis.ones(1 if rank == 0 else 2)
+        refused(ValueError, f"divides {2 * size - 1} into", lambda: DTensor.from_local(uneven, None, [Shard(0)]))
 
 
 def states_of_rank_0():

@@ -1,0 +1,242 @@
+"""How functions of a `DTensor` are computed: operands are made to lie as a rule says, then each rank computes its part.
+
+A rule (`rules`) is asked for each dimension of the mesh by itself. ``(call) -> Answer`` sees how operands lie along it, and says how
+they are to lie, and how the result does; None where it knows no way, then all ranks compute the whole. Where a result is
+not the same in all ranks, what is the same among the operands has gradients that are terms, which are summed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from genesis.base.errors import ArgumentError, message
+from genesis.base.late import Late
+from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
+from genesis.core.call.op import REGISTRY
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.parameter import Buffer, Parameter
+from genesis.core.graph.tensor import Tensor
+from genesis.distributed.device_mesh import DeviceMesh
+from genesis.distributed.placements import Placement, Replicate, Shard
+from genesis.distributed.sharded import DTensor, Sharding
+
+_dtensor = Late("genesis.distributed.tensor.dtensor")
+_create = Late("genesis.ops.creation.create")
+
+ALL = Replicate()
+RULES: dict[str, Callable[[Call], Answer | None]] = {}  # by the name of a function
+EXPANDS = frozenset(("expand", "expand_as", "broadcast_to"))
+FILLS = frozenset(("zero_", "fill_", "copy_"))
+
+
+class Answer(NamedTuple):
+    """What a rule says."""
+
+    wanted: list[Placement]  # of each operand
+    out: Placement
+    compute: Callable[..., Any] | None = None  # in place of the function, of this rank's parts
+    sizes: bool = False  # the function is told sizes, and the result is a reshape of the operand to this rank's
+
+
+class Call:
+    """A call with tensors of a mesh among its arguments; rules are asked for one dimension of it after the other."""
+
+    def __init__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.func, self.name = func, func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__
+        self.leaves, self.structure = tree_flatten((args, kwargs))
+        given = [i for i, x in enumerate(self.leaves) if isinstance(x, Tensor)]
+        self.indices = given
+        self.mesh: DeviceMesh = next(x.device_mesh for x in self.leaves if isinstance(x, _dtensor.Distributed))
+        self.operands = [self._operand(self.leaves[i]) for i in given]
+        self.lies: list[Placement] = []  # along the dimension of the mesh that is asked about
+        self.number = 0
+        self._shape: Any = None
+
+    def _operand(self, x: Any) -> Any:
+        if isinstance(x, _dtensor.Distributed):
+            return x
+        kind = _dtensor.Distributed
+        if isinstance(x, DTensor):
+            return kind.around(x._alias(x._node), x.device_mesh, x.placements, x._sharding.shape_of(x._array.shape))
+        same = isinstance(x, Parameter | Buffer) or not x.ndim or not (x.is_floating_point() or x.is_complex())
+        if not same:
+            text, hint = "a DTensor meets an ordinary tensor", "distribute_tensor(x, mesh, [Replicate()])"
+            raise ArgumentError(message(self.name, text, [("tensor", x._spec())], hint))
+        return kind.around(x._alias(x._node), self.mesh, [ALL] * self.mesh.ndim, x.shape)
+
+    @property
+    def members(self) -> Any:
+        """The ranks along the dimension of the mesh that is asked about."""
+        return self.mesh.get_group(self.number)
+
+    def ask(self, number: int) -> Answer:
+        """What is said of a dimension of the mesh."""
+        self.number, self.lies = number, [x.placements[number] for x in self.operands]
+        rule = None if all([p.is_replicate() for p in self.lies]) else rule_of(self.name)
+        said = None if rule is None else rule(self)
+        return Answer([ALL] * len(self.operands), ALL) if said is None else said
+
+    def with_tensors(self, tensors: Sequence[Any]) -> tuple[Any, Any]:
+        """The arguments with others in place of the operands."""
+        leaves = list(self.leaves)
+        for i, x in zip(self.indices, tensors, strict=True):
+            leaves[i] = x
+        return tree_unflatten(leaves, self.structure)  # type: ignore[return-value]
+
+    def argument(self, name: str, default: Any = None) -> Any:
+        """An argument by its name in the signature, tensors as operands."""
+        args, kwargs = self.with_tensors(self.operands)
+        return inspect.signature(self.func).bind(*args, **kwargs).arguments.get(name, default)
+
+    def at(self, operand: Any) -> int:
+        """The number of an operand."""
+        return next(i for i, x in enumerate(self.operands) if x is operand)
+
+    @property
+    def results(self) -> Any:
+        """The result of the whole, without memory."""
+        if self._shape is None:
+            with no_grad():
+                seen = [_create.empty(tuple(x.shape), dtype=x.dtype, device="meta") for x in self.operands]
+                args, kwargs = self.with_tensors(seen)
+                self._shape = self.func(*args, **kwargs)
+        return self._shape
+
+    def dims(self, given: Any, ndim: int) -> list[int]:
+        """Dimensions counted from the front; all where none are named."""
+        if given is None or (isinstance(given, tuple | list) and not given):
+            return list(range(ndim))
+        return [d % ndim for d in ([given] if isinstance(given, int) else given)]
+
+
+def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of tensors of a mesh."""
+    if kwargs.get("out") is not None:
+        others = {name: value for name, value in kwargs.items() if name != "out"}
+        met = any([isinstance(x, _dtensor.Distributed) for x in tree_flatten((args, others))[0]])
+        value = computed(func, args, others) if met else func(*args, **others)
+        return computed(Tensor.copy_, (kwargs["out"], value), {})  # type: ignore[attr-defined]
+    call = Call(func, args, kwargs)
+    if _writes(func.__name__):
+        return _written(call)
+    answers = _answers(call)
+    locals_ = _moved(call, answers)
+    compute = next((answer.compute for answer in answers if answer.compute is not None), None)
+    if compute is None and all([answer.out.is_replicate() for answer in answers]):
+        local_args, local_kwargs = call.with_tensors(locals_)
+        return tree_map(
+            lambda y: _around(y, call, answers, y) if isinstance(y, Tensor) else y, func(*local_args, **local_kwargs)
+        )
+    if compute is not None:
+        results = compute(*locals_)
+    elif any([answer.sizes for answer in answers]):
+        results = (
+            locals_[0].expand(_own(call, answers)) if call.name in EXPANDS else locals_[0].reshape(_own(call, answers))
+        )
+    else:
+        local_args, local_kwargs = call.with_tensors(locals_)
+        results = func(*local_args, **local_kwargs)
+    whole = call.results
+    if isinstance(results, tuple | list):
+        return type(results)([_around(y, call, answers, w) for y, w in zip(results, whole, strict=True)])
+    return _around(results, call, answers, whole)
+
+
+def _writes(name: str) -> bool:
+    if name.startswith("__"):
+        return name.startswith(("__i", "__set")) and name not in ("__invert__", "__index__")
+    return name.endswith("_")
+
+
+def _answers(call: Call) -> list[Answer]:
+    """What is said of each dimension of the mesh; along one of them at most something else is computed than the function."""
+    answers: list[Answer] = []
+    for number in range(call.mesh.ndim):
+        said = call.ask(number)
+        special = said.compute is not None or said.sizes
+        again = special and any([each.compute is not None for each in answers])
+        answers.append(Answer([ALL] * len(call.operands), ALL) if again else said)
+    return answers
+
+
+def _moved(call: Call, answers: Sequence[Answer]) -> list[Any]:
+    """This rank's parts of the operands, lying as they are wanted."""
+    parts = []
+    for i, x in enumerate(call.operands):
+        to = [answer.wanted[i] for answer in answers]
+        terms = [not answer.out.is_replicate() and answer.wanted[i].is_replicate() for answer in answers]
+        parts.append(x.lying(call.mesh, to, terms))
+    return parts
+
+
+def _around(y: Any, call: Call, answers: Sequence[Answer], whole: Any) -> Any:
+    return _dtensor.Distributed.around(y, call.mesh, [answer.out for answer in answers], whole.shape)
+
+
+def _own(call: Call, answers: Sequence[Answer]) -> list[int]:
+    """The shape of this rank's part of the result."""
+    shape = list(call.results.shape)
+    for number, answer in enumerate(answers):
+        if answer.out.is_shard():
+            shape[answer.out.dim] = Sharding(shape[answer.out.dim], call.mesh.get_group(number)).rows  # type: ignore[attr-defined]
+    return shape
+
+
+def _written(call: Call) -> Any:
+    """A write: of elements by themselves this rank writes its own, of all else the whole is written, and this rank keeps its
+    part.
+    """
+    target = call.operands[0]
+    lies, by_element = target.placements, rule_of(call.name.rstrip("_")) is pointwise or call.name in FILLS
+    local = target.to_local()
+    if by_element and not any([p.is_partial() for p in lies]):
+        wanted = []
+        for number, placement in enumerate(lies):
+            call.number, call.lies = number, [placement, *[x.placements[number] for x in call.operands[1:]]]
+            said = pointwise(call, target.shape) if placement.is_shard() else None
+            wanted.append(Answer([ALL] * len(call.operands), ALL) if said is None else said)
+        args, kwargs = call.with_tensors([local, *_moved(call, wanted)[1:]])
+        call.func(*args, **kwargs)
+    else:
+        whole = target.full_tensor()
+        others = [x.lying(call.mesh, [ALL] * call.mesh.ndim) for x in call.operands[1:]]
+        args, kwargs = call.with_tensors([whole, *others])
+        call.func(*args, **kwargs)
+        local.copy_(
+            _dtensor.Distributed.around(whole, call.mesh, [ALL] * call.mesh.ndim, target.shape).lying(call.mesh, lies)
+        )  # type: ignore[attr-defined]
+    given = call.leaves[call.indices[0]]
+    given._array, given._node, given._counter = local._array, local._node, local._counter
+    return None if call.func.__name__ == "__setitem__" else given
+
+
+def pointwise(call: Call, shape: Any = None) -> Answer | None:
+    """Element by element, operands broadcast against each other."""
+    shapes = [tuple(x.shape) for x in call.operands]
+    out = (
+        tuple(call.results.shape if not isinstance(call.results, tuple) else call.results[0].shape)
+        if shape is None
+        else tuple(shape)
+    )
+    dim = next(
+        (p.dim + len(out) - len(s) for p, s in zip(call.lies, shapes, strict=True)
+         if isinstance(p, Shard) and s[p.dim] == out[p.dim + len(out) - len(s)]), None,
+    )  # fmt: skip
+    if dim is None:
+        return None
+
+    def wanted(s: tuple[int, ...]) -> Placement:
+        own = dim - (len(out) - len(s))
+        return Shard(own) if own >= 0 and s[own] == out[dim] and out[dim] != 1 else ALL
+
+    return Answer([wanted(s) for s in shapes], Shard(dim))
+
+
+def rule_of(name: str) -> Callable[[Call], Answer | None] | None:
+    """The rule of a function, if there is one."""
+    if name in RULES:
+        return RULES[name]
+    op = REGISTRY.get(name)
+    return pointwise if op is not None and op.kind.aligned else None
