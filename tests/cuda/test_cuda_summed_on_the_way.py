@@ -9,7 +9,7 @@ import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton
 
 import genesis
-from genesis import jit
+from genesis import jit, nn
 from genesis.jit.lowering.step import step_of
 from genesis.nn import functional as F
 
@@ -70,6 +70,39 @@ def test_sums_of_16_bits_are_rounded_once(dtype):
     exact = (F.gelu(x) * g).sum(0).numpy()
     assert y.dtype is sums.dtype is dtype
     np.testing.assert_allclose(sums.cpu().double().numpy(), exact, rtol=1.1 * genesis.finfo(dtype).eps / 2, atol=1e-3)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_last_sums_of_several_biases_are_one_launch(way):
+    """... with the updates of the biases, which nothing waits for."""
+
+    def trained(place):
+        genesis.manual_seed(3)
+        layers = [nn.Linear(128, 128) for _ in range(3)]
+        model = nn.Sequential(layers[0], nn.GELU(), layers[1], nn.GELU(), layers[2], nn.LayerNorm(128)).to(place)
+        optimizer = genesis.optim.AdamW(model.parameters(), lr=0.01)
+        x = genesis.randn(1500, 128).to(place)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x)[:, :64].square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = genesis.compile(step) if place == "cuda" else step
+        return [run(x).item() for _ in range(3)], [p.detach().cpu().numpy() for p in model.parameters()], run
+
+    expected = trained("cpu")
+    with emulated(way), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genesis.cuda.steps.together.MOST", 2)  # three are two launches
+        losses, parameters, run = trained("cuda")
+    np.testing.assert_allclose(losses, expected[0], rtol=1e-5)
+    for got, wanted in zip(parameters, expected[1], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-4)
+    phases = run._recent[0].step.phases
+    sums = [p for p in phases if len(p.stages) == 2 and any(["sum" in call.op for call in p.calls])]
+    assert len(sums) == 1 and not any([p.stages[0].kernel.kernel.told for p in sums])
 
 
 @needs_triton

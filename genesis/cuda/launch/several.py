@@ -16,45 +16,63 @@ Grid = tuple[int, int, int]
 
 
 class Several(Launched):
-    """A kernel that is told how long its loop is, for ``count`` sets of addresses; numbers are the same for all."""
+    """A kernel for ``count`` sets of addresses; numbers are the same for all.
+
+    One that is told how long its loop is has code for each set. Others are as long for all sets: a program chooses the
+    addresses that are its own.
+    """
 
     def __init__(self, kernel: Kernel, count: int) -> None:
-        self.kernel, self.count = kernel, count
+        self.kernel, self.count, self.told = kernel, count, int(kernel.told)
         code = kernel.code
-        self.lanes, self.warps = code.lanes, code.warps
-        self.own = [i for i in range(len(code.letters) - 1) if i not in kernel.numbers]
-        self.whole = tuple(range(len(self.own) * count + count))
+        self.lanes, self.warps, self.programs = code.lanes, code.warps, code.programs
+        self.size = len(code.letters) - self.told  # operands of a set
+        self.own = [i for i in range(self.size) if i not in kernel.numbers]
+        self.pointers = len(self.own) * count
+        self.before = self.pointers + self.told * count  # values before the numbers
+        self.whole = tuple(range(self.before))
         shared = sorted(kernel.numbers)
-        parameters = [f"p{i}_{k}" for k in range(count) for i in self.own] + [f"n{k}" for k in range(count)]
+        parameters = [f"p{i}_{k}" for k in range(count) for i in self.own] + [f"n{k}" for k in range(count * self.told)]
         body = code.source.replace("def kernel(", "def one(pid, ").replace("    pid = tl.program_id(0)\n", "")
         lines = ["", "@triton.jit", f"def kernel({', '.join([*parameters, *[f'p{i}' for i in shared]])}):"]
-        lines += ["    pid = tl.program_id(0)", "    first = 0"]
-        for k in range(count):
-            given = ", ".join([f"p{i}" if i in kernel.numbers else f"p{i}_{k}" for i in range(len(code.letters) - 1)])
+        lines += ["    pid = tl.program_id(0)", *(self._each() if self.told else self._chosen())]
+        self.source = body + "\n".join(lines) + "\n"
+        pointers = [code.signature[i] for i in self.own]
+        self.signature = (*pointers * count, *["i32"] * count * self.told, *["fp64"] * len(shared))
+        self.letters = "Q" * len(pointers) * count + "i" * count * self.told + "d" * len(shared)
+
+    def _each(self) -> list[str]:
+        lines = ["    first = 0"]
+        for k in range(self.count):
+            given = ", ".join([f"p{i}" if i in self.kernel.numbers else f"p{i}_{k}" for i in range(self.size)])
             lines += [
                 f"    last{k} = first + tl.cdiv(n{k}, {self.lanes})",
                 f"    if (pid >= first) & (pid < last{k}):",
                 f"        one(pid - first, {given}, n{k})",
                 f"    first = last{k}",
             ]
-        self.source = body + "\n".join(lines) + "\n"
-        pointers = [code.signature[i] for i in self.own]
-        self.signature = (*pointers * count, *["i32"] * count, *["fp64"] * len(shared))
-        self.letters = "Q" * len(pointers) * count + "i" * count + "d" * len(shared)
+        return lines
+
+    def _chosen(self) -> list[str]:
+        lines = [f"    which = pid // {self.programs}"]
+        for i in self.own:
+            lines += [f"    p{i} = p{i}_0"]
+            lines += [f"    p{i} = tl.where(which == {k}, p{i}_{k}, p{i})" for k in range(1, self.count)]
+        return [*lines, f"    one(pid % {self.programs}, {', '.join([f'p{i}' for i in range(self.size)])})"]
 
     def launch(self, on: Any, stream: int, operands: list[list[Any]], counts: list[int]) -> None:
-        """Start it with the addresses and numbers of each set, and how long each loop is."""
+        """Start it with the addresses and numbers of each set, and how long each loop is, if it is told that."""
         addresses = [each[i] for each in operands for i in self.own]
         numbers = [operands[0][i] for i in sorted(self.kernel.numbers)]
-        programs = sum([-(-n // self.lanes) for n in counts])
-        self.start(on, stream, (programs, 1, 1), (*addresses, *counts, *numbers))
+        programs = sum([-(-n // self.lanes) for n in counts]) if self.told else self.count * self.programs
+        self.start(on, stream, (programs, 1, 1), (*addresses, *counts * self.told, *numbers))
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
         """Lengths, and the pointers to an operand if those of all sets are: few machine codes. Numbers of a program in memory
         lie anywhere; where a length is none, nothing is read 16 bytes at a time in any case.
         """
-        first, last = len(self.own) * self.count, (len(self.own) + 1) * self.count
-        if reduce(or_, values[first:last]) % 16:
+        first, last = self.pointers, self.before
+        if self.told and reduce(or_, values[first:last]) % 16:
             return ()
         if not reduce(or_, values[:first]) % 16:
             return self.whole
@@ -65,12 +83,13 @@ class Several(Launched):
     def sets(self, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The values of the parameters of the kernel, for each set."""
         size = len(self.own)
-        numbers = dict(zip(sorted(self.kernel.numbers), values[(size + 1) * self.count :], strict=True))
+        numbers = dict(zip(sorted(self.kernel.numbers), values[self.before :], strict=True))
         sets = []
         for k in range(self.count):
             own = dict(zip(self.own, values[k * size : (k + 1) * size], strict=True))
-            each = [own[i] if i in own else numbers[i] for i in range(size + len(numbers))]
-            sets.append((*each, values[size * self.count + k]))
+            each = [own[i] if i in own else numbers[i] for i in range(self.size)]
+            at = size * self.count + k
+            sets.append((*each, *values[at : at + self.told]))
         return sets
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
@@ -80,14 +99,16 @@ class Several(Launched):
         sets = self.sets(values)
         if not interpreted():
             for each in sets:
-                self.kernel.run(memory, (-(-each[-1] // self.lanes), 1, 1), each)
+                programs = -(-each[-1] // self.lanes) if self.told else self.programs
+                self.kernel.run(memory, (programs, 1, 1), each)
             return
         arrays = [self.kernel._operands(memory, each) for each in sets]
         given = [array[i] for array in arrays for i in self.own]
-        numbers = [float(v) for v in values[len(given) + self.count :]]
-        results = interpreter.run(self.source, grid, [*given, *values[len(given) : len(given) + self.count], *numbers])
-        for array, result in zip(given, results, strict=False):
-            array[...] = result
+        numbers = [float(v) for v in values[self.before :]]
+        results = interpreter.run(self.source, grid, [*given, *values[len(given) : self.before], *numbers])
+        for k, array in enumerate(arrays):
+            for i in self.kernel.nest.writes:
+                array[i][...] = results[k * len(self.own) + self.own.index(i)]
 
 
 @lru_cache(maxsize=256)

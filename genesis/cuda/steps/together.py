@@ -1,5 +1,6 @@
 """The same loop over many tensors as one launch: what reads nothing that the step computes (weights that become 16 bits) is
-done when the first of them is, what nothing of the step reads (an optimizer's updates) when the last is.
+done when the first of them is, what nothing of the step reads (an optimizer's updates, and the last sums of what they need)
+when the last is.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from genesis.cuda.kernels.lowering import PROCESSORS
 from genesis.cuda.launch.kernel import Kernel
 from genesis.cuda.launch.several import MOST
+from genesis.cuda.steps.told import size_of
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.phases import Phase
+from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.program import Program
 
+SMALL = 1 << 22  # bytes that are read and written about as fast as a kernel begins
+WORDS = 480  # parameters of a kernel, of 8 bytes each: a little less than there may be
 SHARED = 2  # chunks that stages of one launch are said to have: they use memory at the same time
 
 
@@ -31,8 +36,9 @@ def together(phases: Sequence[Phase], program: Program) -> list[Phase]:
     taken: set[int] = set()
     at: dict[int, list[int]] = {}
     for (first, _), numbers in alike.items():
-        for begin in range(0, len(numbers), MOST):
-            some = numbers[begin : begin + MOST]
+        most = max(min(MOST, WORDS // len(phases[numbers[0]].stages[0].operands)), 1)
+        for begin in range(0, len(numbers), most):
+            some = numbers[begin : begin + most]
             at[some[0] if first else some[-1]] = some
             taken |= {*some}
     return [
@@ -52,14 +58,21 @@ def _operands(phase: Phase, program: Program, written: bool) -> Iterator[Var]:
 
 
 def _loop(phase: Phase) -> Any:
-    """What loops that are the same have in common; None of what is no loop that is told how long it is."""
+    """What loops that are the same have in common; None of what is no loop that is told how long it is, or that is long."""
     if len(phase.stages) != 1:
         return None
     launch: Any = phase.stages[0].kernel
     kernel = launch.kernel
-    if not isinstance(kernel, Kernel) or not kernel.told:
+    if not isinstance(kernel, Kernel) or not (kernel.told or _is_small(phase.stages[0])):
         return None
     return kernel.code.source, launch.count % 16 == 0
+
+
+def _is_small(stage: Stage) -> bool:
+    """Whether a loop that is as long for all tensors takes no longer than a launch, and little memory waits for it."""
+    kernel: Any = stage.kernel
+    moved = sum([size_of(v.spec) for v in stage.operands])
+    return kernel.kernel.code.programs <= PROCESSORS and moved <= SMALL
 
 
 def _joined(phases: Sequence[Phase]) -> Phase:
