@@ -84,6 +84,19 @@ def test_cross_entropy_of_rows_that_begin_at_16_bytes(classes, dtype, gpu):
     same(graded(lambda x, t: F.cross_entropy(x, t) / 16), x, t, tolerance=3e-6 if dtype is genesis.float32 else 2e-3)
 
 
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float16])
+@pytest.mark.parametrize("classes", [8195, 9001, 12288 + 1])
+def test_cross_entropy_of_rows_that_begin_anywhere(classes, dtype, gpu):
+    """... in 16 bytes: their whole blocks are written from a multiple of that on."""
+    x, t = genesis.randn(4, classes).to(dtype), genesis.tensor([0, classes - 1, -100, classes // 2])
+    x[:, 0] += 9
+    given = x.to("cuda").requires_grad_()
+    F.cross_entropy(given, t.to("cuda")).backward(genesis.tensor(3.0, dtype=dtype, device="cuda"))
+    expected = x.float().softmax(1) - F.one_hot(t.clamp(min=0), classes).float()
+    expected[2] = 0
+    assert (given.grad.cpu().float() - expected).abs().max() < (3e-6 if dtype is genesis.float32 else 2e-3)
+
+
 def test_cross_entropy_of_wide_numbers_and_layouts(gpu):
     x, t = genesis.randn(6, 40) * 50, genesis.randint(0, 40, (6,))
     x[0, 3], x[1, 1:] = 3e38, float("-inf")

@@ -11,7 +11,7 @@ import pytest
 import genesis
 from genesis import nn
 from genesis.core.call.op import REGISTRY
-from genesis.cuda.kernels import choose, lowering
+from genesis.cuda.kernels import choose, losses, lowering
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.kernels.products import Product, tile_of
 from genesis.cuda.launch import cubins, triton
@@ -193,6 +193,14 @@ def test_machine_code_of_products(dtype, biased):
             text = triton.text_of(triton.compiled(kernel.source, kernel.signature, tuple(range(13)), kernel.warps))
             check(kernel, text, False)
             assert ("HGMMA" in text) == (dtype != "float32")  # the tensor cores of Hopper
+
+
+def test_rows_of_logits_that_begin_anywhere_are_read_16_bytes_at_a_time():
+    kind = genesis.bfloat16.np
+    code = losses.gradients(kind, np.dtype(np.int64), kind, losses.LONG, 8)
+    text = triton.text_of(triton.compiled(code.source, code.signature, (*range(6),), code.warps))
+    check(code, text, True)
+    assert "STG.E.128" in text
 
 
 @pytest.mark.slow

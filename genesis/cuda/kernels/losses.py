@@ -102,18 +102,38 @@ def kernel(loss, counts, out, share, n):
     tl.store(share, tl.div_rn(1.0, tl.maximum(count, 1.0)))
 """.lstrip()
 
-_GRADIENT = """
+_CHANGED = """
+@triton.jit
+def changed(value, at, label, logarithm, scale, ignored):
+    value = power_of_two((value.to(tl.float32) - logarithm) * {bits}) - tl.where(at == label, 1.0, 0.0)
+    return tl.where(label == ignored, 0.0, value * scale)
+
+
 @triton.jit
 def kernel(x, target, total, share, g, out, across, C, wide, step, ignored):
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * {block} + tl.arange(0, {block})
     label = tl.load(target + row).to(tl.int64)
     scale = tl.load(share) * tl.load(g).to(tl.float32)
-    value = tl.load(x + row * step + at, mask=at < wide, other=0.0).to(tl.float32) - tl.load(total + row)
-    value = power_of_two(value * {bits}) - tl.where(at == label, 1.0, 0.0)
-    value = tl.where(label == ignored, 0.0, value * scale)
-    tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < wide)
+    logarithm = tl.load(total + row)
 """.lstrip()
+_GRADIENT = f"""{_CHANGED}    value = tl.load(x + row * step + at, mask=at < wide, other=0.0)
+    value = changed(value, at, label, logarithm, scale, ignored)
+    tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < wide)
+"""
+# of rows that begin anywhere, in both in the same way: from the last multiple of 16 bytes before each, so that whole blocks
+# are read and written 16 bytes at a time
+_SKEWED = f"""{_CHANGED}    first = row * step // {{beside}} * {{beside}}
+    before = (row * step - first).to(tl.int32)
+    if (tl.program_id(1) > 0) & (tl.program_id(1) * {{block}} + {{block}} <= before + C):
+        value = changed(tl.load(x + first + at), at - before, label, logarithm, scale, ignored)
+        tl.store(out + first + at, value.to(out.dtype.element_ty))
+    else:
+        inside = (at >= before) & (at < before + C)
+        value = tl.load(x + first + at, mask=inside, other=0.0)
+        value = changed(value, at - before, label, logarithm, scale, ignored)
+        tl.store(out + first + at, value.to(out.dtype.element_ty), mask=inside)
+"""
 
 
 class Row(Launched):
@@ -125,7 +145,9 @@ class Row(Launched):
         lanes = min(block // beside if beside else 32 * self.warps, block)
         tile = _BESIDE if beside else _APART
         names = {name: text.format(lanes=lanes, several=block // lanes) for name, text in tile.items()}
-        lines = source.format(block=block, lanes=lanes, mask=(1 << BITS) - 1, bits=math.log2(math.e), **names)
+        lines = source.format(
+            block=block, lanes=lanes, beside=beside, mask=(1 << BITS) - 1, bits=math.log2(math.e), **names
+        )
         self.source = _HEAD + "\n".join([*needed([lines]), lines])
         self.dtypes, self.writes, self.reports = dtypes, writes, reports
         report = ("*i64", "i64") if reports else ("i64",)
@@ -231,8 +253,9 @@ def losses(dtype: Any, labels: Any, block: int, beside: int) -> Row:
 
 
 @functools.cache
-def gradients(dtype: Any, labels: Any, g: Any, block: int) -> Row:
-    return Row(_GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False)
+def gradients(dtype: Any, labels: Any, g: Any, block: int, beside: int = 0) -> Row:
+    """``beside`` elements are 16 bytes, in which rows begin anywhere; 0: rows begin there, or are read one by one."""
+    return Row(_SKEWED if beside else _GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False, beside)
 
 
 def block_of(classes: int, most: int = LONG) -> int:
@@ -306,9 +329,11 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     out = padded.result(input.shape, input.dtype, input.device)
     stream = used(input, target, total, share, g, out).handle
     addresses = [x.address for x in (input, target, total, share, g, out)]
-    grid = rows, -(-classes // block), 1
-    wide = min(wide_of(input), wide_of(out))
-    gradients(input.dtype, target.dtype, g.dtype, block).start(
+    wide, size = min(wide_of(input), wide_of(out)), input.dtype.itemsize
+    alike = input.strides == out.strides and (input.address | out.address) % ALIGNED == 0
+    beside = ALIGNED // size if alike and block > 1024 and input.strides[0] * size % ALIGNED else 0
+    grid = rows, -(-(classes + max(beside - 1, 0)) // block), 1
+    gradients(input.dtype, target.dtype, g.dtype, block, beside).start(
         out.on, stream, grid, (*addresses, out.strides[0], classes, wide, input.strides[0], ignored)
     )
     return out, None, None
