@@ -22,7 +22,8 @@ from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to, type_of
 
 WIDTH, HEIGHT = 64, 64  # of the tile that a program reads at once
-PROGRAMS = 1056  # eight for each processor of an H100: with fewer too little of memory is asked for at a time
+PROGRAMS = 528  # four for each processor of an H100
+STAGES = 3  # tiles that are under way at once
 FEWEST = 128  # rows of a program
 Grid = tuple[int, int, int]
 
@@ -37,7 +38,7 @@ def kernel(x, y, out, M, N, step, other, part):
     first = tl.program_id(1) * part
     last = tl.minimum(first + part, M)
     total = tl.zeros([{height}, {width}], tl.{wide})
-    for m in range(first, last, {height}):
+    for m in tl.range(first, last, {height}, num_stages={stages}):
         row = m + tl.arange(0, {height})
         inside = (row[:, None] < last) & (n[None, :] < N)
         value = tl.load(x + row[:, None].to(tl.int64) * step + n[None, :], mask=inside, other=0).to(tl.{wide})
@@ -57,7 +58,7 @@ class Columns(Launched):
         self.wide = np.dtype(np.float64) if dtype.itemsize == 8 else F32
         wide = type_of(self.wide)
         times = "" if other is None else _TIMES.format(wide=wide)
-        self.source = _SOURCE.format(width=WIDTH, height=HEIGHT, wide=wide, times=times).lstrip()
+        self.source = _SOURCE.format(width=WIDTH, height=HEIGHT, stages=STAGES, wide=wide, times=times).lstrip()
         self.signature = (pointer_to(dtype), pointer_to(other or dtype), pointer_to(out), *["i32"] * 5)
         self.letters = "QQQ" + "i" * 5
 

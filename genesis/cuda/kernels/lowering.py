@@ -7,7 +7,7 @@ is called with is a parameter of the kernel: another number needs no other kerne
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -30,6 +30,7 @@ from genesis.jit.lowering import reductions as _of_reductions  # noqa: F401, rul
 from genesis.jit.lowering import scalar_code, triton_code
 from genesis.jit.lowering import steps as _of_steps  # noqa: F401
 from genesis.jit.lowering.assemble import assembled, flat
+from genesis.jit.lowering.beside import halved
 from genesis.jit.lowering.groups import Group, without_ones
 from genesis.jit.lowering.loops import For, Load, Nest, Statement, Store, Total, Value, arguments
 from genesis.jit.lowering.parts import RULES, Memory, Part, Unknown, supports
@@ -260,10 +261,9 @@ class _Lowering:
         parts = RULES.get(name, elementwise)(Memory({}, self.numbers), Call(name, self.args, self.results))
         if not all([isinstance(part, Part) for part in parts]):
             raise Unknown("a kernel of its own")
-        stored = {give.var for part in parts for give in part.gives}  # type: ignore[union-attr]
-        steps: list[Step] = []
-        for part in parts:
-            steps += self._steps(Group(without_ones(part)), stored)  # type: ignore[arg-type]
+        groups = _grouped([without_ones(part) for part in parts])  # type: ignore[arg-type]
+        stored = {var for group in groups for var in group.given}
+        steps = [step for group in groups for step in self._steps(group, stored)]
         return Launches(steps, self.given, self.outs, self.between, many)
 
     def _steps(self, group: Group, stored: set[Var]) -> list[Step]:
@@ -285,6 +285,19 @@ class _Lowering:
         return Step(kernel, kinds, count)
 
 
+def _grouped(parts: Sequence[Part]) -> list[Group]:
+    """A group of each part; sums of columns beside those that read the same elements."""
+    groups: list[Group] = []
+    for part in parts:
+        halves = halved(part, PROCESSORS)
+        if halves is not None and any(not group.takes(halves[0]) for group in groups):
+            part = halves[1]
+            if any(group.joins and not group.takes(part) for group in groups):
+                continue
+        groups.append(Group(part))
+    return groups
+
+
 def in_memory(nest: Nest, dtypes: list[Any]) -> Nest:
     """The loops over memory of other dtypes, with conversions where it is read and written."""
     if list(nest.operands) == dtypes:
@@ -298,7 +311,7 @@ def in_memory(nest: Nest, dtypes: list[Any]) -> Nest:
 
     def statement(s: Statement) -> Statement:
         if isinstance(s, For):
-            return For(s.axes, tuple(map(statement, s.body)), tuple([value(t) for t in s.totals]), s.vector)  # type: ignore[misc]
+            return replace(s, body=tuple(map(statement, s.body)), totals=tuple([value(t) for t in s.totals]))  # type: ignore[misc]
         given, dtype = value(s.value), dtypes[s.operand]
         stored = given if given.dtype == dtype else Expression("cast", (given,), dtype)
         return Store(s.operand, s.at, stored, s.index, s.step, s.adds)

@@ -25,6 +25,7 @@ from genesis.cuda.steps.held import Held
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions as rules
 from genesis.jit.lowering.assemble import assembled, flat
+from genesis.jit.lowering.beside import Sums, halved
 from genesis.jit.lowering.groups import Group, of_one, without_ones
 from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store
 from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Position, Unknown
@@ -248,13 +249,25 @@ class _Regions:
         self.ready.update(dict.fromkeys(outs, len(self.items) - 1))
 
     def _into_group(self, part: Part, alone: bool) -> None:
-        """Into the first group that can take it, from the one on that gives the last of what it reads."""
+        """Into a group that can take it, or one of its own."""
         if all([0 in g.var.spec.shape for g in part.gives]):
             return
+        halves = None if alone else halved(part, PROCESSORS)
+        if halves is not None and self._refused(halves[0]) is None:
+            part = halves[1]
+        why = "" if alone else self._refused(part)
+        if why is None:
+            return
+        self._last(_Item(Group(part, in_any_order=True), [part.call], why=why), [g.var for g in part.gives])
+
+    def _refused(self, part: Part) -> str | None:
+        """Into the first group that can take it, from the one on that gives the last of what it reads; if there is none, the
+        reason.
+        """
         first = max([self.ready.get(r.root, -1) for r in part.reads], default=-1)
         first = max([first, *[self.ready.get(g.var, -1) for g in part.gives]])
         why = ""
-        for i in range(max(first, 0), len(self.items) if not alone else 0):
+        for i in range(max(first, 0), len(self.items)):
             group = self.items[i].group
             if group is None or any([id(call) in self.alone for call in self.items[i].calls]):
                 continue
@@ -262,9 +275,9 @@ class _Regions:
             if not reason:
                 self.ready.update(dict.fromkeys([g.var for g in part.gives], i))
                 self.items[i].calls.append(part.call)
-                return
+                return None
             why = why or reason
-        self._last(_Item(Group(part, in_any_order=True), [part.call], why=why), [g.var for g in part.gives])
+        return why
 
     # ---- out of groups
 
@@ -314,6 +327,7 @@ def _share(group: Group, part: Part) -> bool:
     """
     return any([
         read.root in group.given
+        or (isinstance(read.root, Sums) and group.joins)
         or (read.root in group.roots and not isinstance(read.root, Position) and math.prod(read.root.spec.shape) > 1)
         for read in part.reads
     ])  # fmt: skip

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 
 from genesis.core.call.scalars import Expression
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.beside import programs_of
 from genesis.jit.lowering.divided import Divided
 from genesis.jit.lowering.groups import Group
 from genesis.jit.lowering.loops import (
     CALLED,
+    CHUNK,
     ROW,
     Affine,
     Axis,
@@ -46,7 +48,7 @@ VECTORS = 64  # chunks of vectors are multiples of so many elements
 SERIAL = 1 << 15  # elements of one total from which chunks have totals of their own
 COLUMNS = 128  # neighbouring rows that a program of a GPU sums down at once
 PART = 1 << 14  # elements of a program that has totals of its own
-WHOLE = 1 << 16  # elements that one program goes through sooner than another kernel begins
+WHOLE = 1 << 16  # elements that one program goes through sooner than another kernel begins; twice as many by columns
 # programs of a processor: with few too little of memory is asked for at a time; those that need the totals of all others
 # read as many numbers as there are programs, each
 EACH, OF_TOTALS = 8, 2
@@ -62,6 +64,7 @@ class _Given:
     at: Affine
     of_row: bool
     stored: bool
+    beside: bool
 
 
 def assembled(group: Group, stored: set[Var], processors: int = 0) -> list[tuple[Nest, list[Var]]]:
@@ -121,7 +124,7 @@ class _Assembly:
         self.order, self.split = order, split
         extents = [axes[i] for i in order]
         self.chunks, size = self._chunks(extents)
-        first = split if self.processors else 0
+        first = split if self.processors and not self.group.beside else 0
         self.axes = [Axis(n, size if i == first and self.chunks > 1 else None) for i, n in enumerate(extents)]
         if told:
             self.axes = [Axis(CALLED) for _ in extents]
@@ -138,6 +141,8 @@ class _Assembly:
         """How many chunks, and how many rounds of the first axis they have."""
         if not extents or math.prod(extents) == 0:
             return 1, 0
+        if self.group.beside:
+            return programs_of(extents[0], extents[1], self.processors)
         if self.processors:
             return self._parts_of_columns(extents[: self.split], extents[self.split :])
         n = extents[0]
@@ -165,7 +170,7 @@ class _Assembly:
             return 1, 0
         each = math.prod(columns) * min(math.prod(rows), together)
         processors = self.processors * (OF_TOTALS if self._in_levels() else EACH)
-        wanted = 1 if each < WHOLE else min(columns[0], -(-processors // programs), each // PART)
+        wanted = 1 if each < WHOLE << self.down else min(columns[0], -(-processors // programs), each // PART)
         size = -(-columns[0] // max(wanted, 1))
         # blocks begin at addresses from which many elements are read at once
         unit = 1 if self.down else BLOCK // math.gcd(BLOCK, math.prod(columns[1:]))
@@ -231,11 +236,14 @@ class _Assembly:
                 else:
                     leaves.append(self._read(read, leaves))
             for give in part.gives:
-                value = self._made(give.value, leaves)
+                value = self._made(give.value, leaves, part.beside)
                 rows = self.group.rows
                 of_row = rows is not None and not any(give.strides[rows:]) and not self._of_column(value)
                 stored = give.var in self.stored or not give.whole
-                each = _Given(give.var, value, self.affine(give.offset, give.strides), of_row, stored)
+                at = self.affine(give.offset, give.strides)
+                if part.beside:
+                    at = Affine(at.constant, ((CHUNK, self.axes[-1].extent), *at.steps))
+                each = _Given(give.var, value, at, of_row, stored, part.beside)
                 given[give.var] = each
                 results.append(each)
         return results
@@ -255,16 +263,16 @@ class _Assembly:
             return True
         return not isinstance(value, Total) and any([self._of_column(a) for a in arguments(value)])
 
-    def _made(self, expression: Expression, leaves: list[Value]) -> Value:
+    def _made(self, expression: Expression, leaves: list[Value], beside: bool = False) -> Value:
         done: dict[int, Value] = {}
+        columns = tuple(self.axes[: self.split] if beside else self.axes[self.split :]) or (_ONE,)
         for each in expression.walk():
             args = [done[id(a)] if isinstance(a, Expression) else a for a in each.args]
             key = (each.name, tuple([a if isinstance(a, Value) else repr(a) for a in args]), each.dtype)
             if each.name == "x":
                 value = leaves[each.args[0]]
             elif each.name.startswith("total "):
-                columns = tuple(self.axes[self.split :]) or (_ONE,)
-                value = self.once(key, Total(each.name.removeprefix("total "), args[0], columns))
+                value = self.once((*key, columns), Total(each.name.removeprefix("total "), args[0], columns))
             else:
                 value = self.once(key, Expression(each.name, tuple(args), each.dtype))
             done[id(each)] = value
@@ -285,6 +293,8 @@ class _Assembly:
             return [
                 (Nest(tuple(self.dtypes), (self._loop(self.axes, stores, vector=True),), self.chunks), self.operands)
             ]
+        if self.group.beside:
+            return [self._with_sums_beside()]
         if self.chunks > 1 and (self.split == 0 or self.processors):
             return self._in_parts()
         rows, body = self.axes[: self.split], self._of_rows()
@@ -297,10 +307,18 @@ class _Assembly:
     ) -> For:
         return For(tuple(axes) or (_ONE,), tuple(body), tuple(totals), vector)
 
+    def _with_sums_beside(self) -> tuple[Nest, list[Var]]:
+        """The rows of a program one after the other, and behind them its sums of columns."""
+        (rows, columns), sums = self.axes, [g for g in self.given if g.beside and g.stored]
+        totals = [t for t in self._all_totals(beside=True) if t.axes == (rows,)]
+        loop = For((rows,), self._of_rows(), tuple(totals), beside=columns)
+        behind = self._loop((columns,), [self._store(g, g.value) for g in sums], vector=True)
+        return Nest(tuple(self.dtypes), (loop, behind), self.chunks), self.operands
+
     def _store(self, given: _Given, value: Value) -> Store:
         return Store(self.operand(given.var, given.var.spec.dtype), given.at, value)
 
-    def _all_totals(self) -> list[Total]:
+    def _all_totals(self, beside: bool = False) -> list[Total]:
         totals: dict[Total, None] = {}
         seen: set[Value] = set()
 
@@ -315,12 +333,12 @@ class _Assembly:
         for each in self.given:
             if each.stored:
                 visit(each.value)
-        return list(totals)
+        return [t for t in totals if (t.axes == tuple(self.axes[: self.split])) == beside]
 
     def _of_rows(self) -> tuple[Statement, ...]:
         """The loops over columns, and behind them what a row gives."""
         totals, columns = self._all_totals(), self.axes[self.split :]
-        elements = [g for g in self.given if g.stored and not g.of_row]
+        elements = [g for g in self.given if g.stored and not g.of_row and not g.beside]
         last = max([self.depth(t) - 1 for t in totals] + [self.depth(g.value) for g in elements], default=-1)
         held = self.processors and not self.down and math.prod([a.extent for a in columns]) <= ROW
         body: list[Statement] = []

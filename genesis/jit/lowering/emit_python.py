@@ -70,7 +70,8 @@ def _loop(loop: For, operands: list[Array], counts: dict[Axis, Any], totals: dic
     for now in _rounds(loop, counts):
         _block(loop.body, operands, now, totals)
         for total, seen in zip(loop.totals, collected, strict=True):
-            value = np.asarray(_value(total.value, operands, now, totals, {}))
+            inside = now if loop.beside is None else {**now, loop.beside: np.arange(loop.beside.extent)}
+            value = np.asarray(_value(total.value, operands, inside, totals, {}))
             if loop.vector:  # a lane for each count, also where they are all the same
                 value = np.broadcast_to(value, np.shape(now[loop.axes[-1]]))
             seen.append(_joined(total, value) if loop.vector else value)

@@ -33,6 +33,7 @@ from genesis.jit.lowering.loops import (
     Total,
     loads_of,
     neutral,
+    values_of,
 )
 from genesis.jit.lowering.triton_code import applied, cast, pointer_to, type_of
 from genesis.jit.lowering.triton_functions import needed
@@ -40,9 +41,11 @@ from genesis.jit.lowering.triton_values import Values
 
 NAME = "kernel"
 LANES = 1024  # of a block of rounds
-WIDTH, NARROW = 128, 32  # rows of a block, where rows are few and columns many; where columns are not divided
+WIDTH, NARROW = 128, (8, 32)  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
+STAGES = 3  # rounds that are under way at once, if what they read fits into
+SHARED = 160 << 10  # bytes of shared memory
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
 
 
@@ -141,7 +144,8 @@ class _Writer(Values):
         self.most = LANES if told else min(LANES, max(_power(count), 32))
         columns = max([_rounds(each) for each in loop.body if isinstance(each, For)], default=0)
         if columns >= MANY and count < FEW * LANES:
-            self.most = min(WIDTH if CHUNK in self.counts else NARROW, self.most)
+            undivided = NARROW[count >= FEW * NARROW[1]]
+            self.most = min(WIDTH if CHUNK in self.counts else undivided, self.most)
             self.together = max([self._lanes_of(each) for each in loop.body if isinstance(each, For)]) // self.most
         self.rows, self.program = loop.axes, program
         with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
@@ -169,6 +173,9 @@ class _Writer(Values):
             self._store(store)
 
     def loop(self, loop: For) -> None:
+        if loop.beside is not None:
+            self._with_sums_beside(loop, loop.beside)
+            return
         if any([axis.extent == CALLED for axis in loop.axes]) or any([isinstance(s, For) for s in loop.body]):
             raise triton_code.unsupported("loops in loops of this form")
         if self.stored & {load for load in self._reads(loop)}:
@@ -179,8 +186,6 @@ class _Writer(Values):
             self._of_vectors(loop)
 
     def _reads(self, loop: For) -> set[int]:
-        from genesis.jit.lowering.loops import values_of
-
         return {load.operand for value in values_of(loop) for load in loads_of(value)}
 
     def _of_each_lane(self, loop: For) -> None:
@@ -199,6 +204,40 @@ class _Writer(Values):
                 self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
         for total, so_far in totals.items():
             self.scopes[-1][total] = so_far
+
+    def _with_sums_beside(self, loop: For, columns: Axis) -> None:
+        """One round after the other, each with the same lanes, of which each has totals of its own; what is the same in all
+        rounds is read before, and what the next ones read while the one before is computed.
+        """
+        lanes, key = max(_power(columns.extent), 32), ("lanes", (columns,))
+        self.most = max(lanes, 256)
+        at = self.once(key, f"tl.arange(0, {lanes})")
+        mask = self.once(("mask", *key), f"{at} < {columns.extent}") if columns.extent % lanes else ""
+        self._count([columns], at)
+        start, stop = self._range(loop)
+        before, (self.mask, self.axes, self.lanes) = (self.mask, self.axes, self.lanes), (mask, [columns], lanes)
+        for load in dict.fromkeys([load for value in values_of(loop) for load in loads_of(value)]):
+            if not load.at.stride(loop.axes[0]) and load.operand not in self.nest.writes and load.index is None:
+                self.value(load)
+        totals = {total: self.name(self._start(total)) for total in loop.totals}
+        self._in_turn(loop, start, stop)
+        with self._inside():
+            self._count(loop.axes, "r")
+            self.mask, self.axes, self.lanes = before
+            self.block(loop.body)
+            self.mask, self.axes, self.lanes = mask, [columns], lanes
+            for total, so_far in totals.items():
+                self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, self._term(total)])}")
+        self.mask, self.axes, self.lanes = before
+        self.scopes[-1].update(totals)
+
+    def _in_turn(self, loop: For, start: str, stop: str, step: int = 1) -> None:
+        """The head of a loop whose next rounds are read while one is computed."""
+        loads = dict.fromkeys([load for value in values_of(loop) for load in loads_of(value)])
+        own = [x for x in loads if self._varies(x) and any([x.at.stride(axis) for axis in loop.axes])]
+        size = self.lanes * sum([self.nest.operands[load.operand].itemsize for load in own])
+        ahead = not any([load.index is not None for load in loads]) and (STAGES - 1) * size <= SHARED
+        self.write(f"for r in tl.range({start}, {stop}, {step}, num_stages={STAGES if ahead else 1}):")
 
     def _range(self, loop: For) -> tuple[str, str]:
         """The first round of a loop, or of this chunk of it, and the one behind the last."""
@@ -227,7 +266,7 @@ class _Writer(Values):
         self._count(self.rows, row)
         self.lanes, self.axes = lanes, [*self.rows, *loop.axes]
         totals = {total: self.name(self._start(total)) for total in loop.totals}
-        self.write(f"for r in range({start}, {stop}, {self.together}):")
+        self._in_turn(loop, start, stop, self.together)
         with self._inside():
             now = self.name(f"r + {turn}")
             self.mask = self.name(f"({now} < {stop})" + (f" & {mask}" if mask else ""))

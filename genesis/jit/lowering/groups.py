@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.beside import Sums, are_rows
 from genesis.jit.lowering.parts import Give, Part, Position, Read
 
 FEW = 1 << 14  # elements that one chunk may go through, where rows are too few for several
@@ -108,6 +109,16 @@ class Group:
         return math.prod(self.axes)
 
     @property
+    def beside(self) -> bool:
+        """Whether sums of columns are beside its rows."""
+        return any([part.beside for part in self.parts])
+
+    @property
+    def joins(self) -> bool:
+        """Whether it joins totals of programs."""
+        return any([isinstance(root, Sums) for root in self.roots])
+
+    @property
     def roots(self) -> set[Var]:
         """What is read, also of what is given inside."""
         return {r.root for part in self.parts for r in part.reads}
@@ -167,6 +178,7 @@ class Group:
             mine = [_cut_part(p, axes, self.rows) for p in self.parts]
             given = {g.var: g for p in mine for g in p.gives}
             why = self._refused(axes, rows, fitted, given, alone)
+            why = why or self._refused_beside(axes, rows, [*mine, fitted])
             if not why:
                 self.axes, self.rows, self.parts, self.given = tuple(axes), rows, [*mine, fitted], given
                 self.given.update({g.var: g for g in fitted.gives})
@@ -200,6 +212,7 @@ class Group:
                 return "it reads elements that an index says"
             if own is None:
                 shared |= not isinstance(read.root, Position) and read.root in self.roots and math.prod(part.axes) > 1
+                shared |= isinstance(read.root, Sums) and self.joins
             elif not own.whole or (own.offset, own.strides) != (read.offset, read.strides):
                 return "it reads other elements than those of the same round"
             else:
@@ -211,6 +224,20 @@ class Group:
         if rows is not None and math.prod(axes) > FEW and math.prod(axes[:rows]) < ROWS:
             return "there are few rows"
         return ""
+
+    def _refused_beside(self, axes: Sequence[int], rows: int | None, parts: Sequence[Part]) -> str:
+        """Why parts cannot be together where sums of columns are beside rows."""
+        sums = {give.var for part in parts if part.beside for give in part.gives}
+        if not sums:
+            return ""
+        if not any([part.rows is not None and not part.beside for part in parts]):
+            return "nothing goes row by row"
+        if any([read.root in sums for part in parts for read in part.reads]):
+            return "it reads sums of all rows"
+        inside = {give.var for part in parts for give in part.gives}
+        strides = [r.strides for part in parts for r in part.reads if r.root not in inside]
+        strides += [give.strides for part in parts for give in part.gives]
+        return "" if rows and are_rows(axes, rows, strides) else "sums of columns are beside its rows"
 
 
 def _border(axes: Sequence[int], own: Sequence[int], rows: int) -> int:

@@ -122,6 +122,7 @@ class For:
     body: tuple[Statement, ...]
     totals: tuple[Total, ...] = ()
     vector: bool = False
+    beside: Axis | None = None  # of the loops inside: a total is one for each of its rounds
 
 
 Statement = For | Store

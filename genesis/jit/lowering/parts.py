@@ -81,6 +81,7 @@ class Part:
     rows: int | None  # how many of the axes are rows; None where nothing is totalled
     reads: tuple[Read, ...]
     gives: tuple[Give, ...]
+    beside: bool = False  # totals go over the rows that a program has, see `genesis.jit.lowering.beside`
 
 
 # whether there is code for a function of numbers of a dtype: that of the CPU, unless a call is lowered for something else
