@@ -71,14 +71,8 @@ def _made(op: Op) -> Callable[..., Any]:
     if op.kind.views:
         return view_of(op)
     if op.name in OPS:
-        return with_host(op, product_of(op, launched(op)))
+        return product_of(op, launched(op))
     return launched(op, WRITTEN.get(op.name))
-
-
-def with_host(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel, or the host where no kernels are wanted."""
-    otherwise = host_kernel(op)
-    return lambda *args: kernel(*args) if kernels_wanted() else otherwise(*args)
 
 
 def launched(op: Op, by_hand: Callable[..., Any] | None = None) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from genesis.core.call.op import Op
 from genesis.core.call.strides import reshaped
 from genesis.cuda.arrays import MEMORY, CudaArray, laid_so, used
 from genesis.cuda.kernels import padded
+from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter, tuning
 from genesis.cuda.launch.kernel import Launched, Prepared, interpreted
 from genesis.cuda.layouts import Layout, layout
@@ -149,10 +150,16 @@ def product_of(op: Op, otherwise: Any) -> Any:
     known: dict[Any, Tiled | padded.Direct] = {}
 
     def kernel(input: CudaArray, other: CudaArray, bias: CudaArray | None = None) -> Any:
-        key = input._layout or input.layout, other._layout or other.layout, bias if bias is None else bias.layout
+        key = (
+            input._layout or input.layout,
+            other._layout or other.layout,
+            bias if bias is None else bias._layout or bias.layout,
+        )
         plan = known.get(key)
         if plan is not None and (done := plan.run(input, other, bias)) is not None:
             return done
+        if not kernels_wanted():
+            return otherwise(input, other) if bias is None else otherwise(input, other, bias)
 
         def note(made: Any, x: CudaArray, y: CudaArray, added: CudaArray | None) -> None:
             if x.storage is input.storage and y.storage is other.storage and added is bias and made.shape == out.shape:

@@ -8,7 +8,7 @@ from typing import Any
 from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.signatures import KNOWN, signature
+from genesis.cuda.kernels.signatures import KNOWN, alike
 from genesis.jit.storage import seen_at
 
 
@@ -25,7 +25,7 @@ def view_of(op: Op) -> Callable[..., CudaArray]:
         return False, seen[0], shape, seen[1], out.dtype
 
     def view(input: CudaArray, *args: Any) -> CudaArray:
-        key = (input.shape, input.strides, input.dtype, *[signature(a) for a in args])
+        key = alike((input, *args))
         seen = known.get(key)
         if seen is None:
             if len(known) >= KNOWN:

@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.arrays.protocol import Layer
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
 from genesis.base.blas import product
 from genesis.base.quiet import unnamed
+from genesis.core.call.computing import on_device
 from genesis.core.call.kinds import reduced_shape
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.version import SHARED
 from genesis.ops.indexing.gather import gather_at
 from genesis.ops.shapes.join import cat
 from genesis.ops.shapes.expand import expand
@@ -212,6 +215,10 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
     if 0 < array.ndim < len(shape):
         reduced = reduced.reshape([1 if i in dim else n for i, n in enumerate(shape)])
         array = reduced._array
+    if isinstance(array, DeviceArray) and not (ACTIVE or LEVELS or grad_mode.get()):
+        spread = wrap(on_device(expand.op, (array, tuple(shape)), array))
+        spread._counter = SHARED  # whoever writes to it has a copy: no view is needed
+        return spread
     if math.prod(shape) <= 256 and not grad_mode.get():  # for few elements a copy costs a third of a view
         if array.__class__ is np.ndarray and (not ACTIVE or tracer.get() is None):
             full = np.empty(shape, array.dtype)
