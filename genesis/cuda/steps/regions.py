@@ -196,6 +196,9 @@ class _Regions:
         self.memory = Memory(of.regions, of.numbers, dict(of.program.constants))
         self.items: list[_Item] = []
         self.ready: dict[Var, int] = {}
+        self.giving: dict[Any, list[int]] = {}  # the items whose groups give a value, and those that read one
+        self.reading: dict[Any, list[int]] = {}
+        self.joining: list[int] = []  # those that join totals of programs
         for call in of.calls:
             self._add(call)
 
@@ -258,6 +261,7 @@ class _Regions:
         why = "" if alone else self._refused(part)
         if why is None:
             return
+        self._uses(part, len(self.items))
         self._last(_Item(Group(part, in_any_order=True), [part.call], why=why), [g.var for g in part.gives])
 
     def _refused(self, part: Part) -> str | None:
@@ -267,17 +271,40 @@ class _Regions:
         first = max([self.ready.get(r.root, -1) for r in part.reads], default=-1)
         first = max([first, *[self.ready.get(g.var, -1) for g in part.gives]])
         why = ""
-        for i in range(max(first, 0), len(self.items)):
-            group = self.items[i].group
-            if group is None or any([id(call) in self.alone for call in self.items[i].calls]):
+        for i in self._sharing(part, max(first, 0)):
+            item = self.items[i]
+            if any([id(call) in self.alone for call in item.calls]):
                 continue
-            reason = group.takes(part) if _share(group, part) else "nothing is shared"
+            reason = item.group.takes(part)  # type: ignore[union-attr]
             if not reason:
                 self.ready.update(dict.fromkeys([g.var for g in part.gives], i))
-                self.items[i].calls.append(part.call)
+                item.calls.append(part.call)
+                self._uses(part, i)
                 return None
             why = why or reason
+        if not why and any([item.group is not None for item in self.items[max(first, 0) :]]):
+            why = "nothing is shared"
         return why
+
+    def _uses(self, part: Part, item: int) -> None:
+        for give in part.gives:
+            self.giving.setdefault(give.var, []).append(item)
+        for root in dict.fromkeys([read.root for read in part.reads]):
+            self.reading.setdefault(root, []).append(item)
+            if isinstance(root, Sums):
+                self.joining.append(item)
+
+    def _sharing(self, part: Part, first: int) -> list[int]:
+        """The items from one on with groups that read or give elements which a part reads. Numbers that both read are no
+        reason: a loop for each (of an optimizer's updates, say) asks for memory as fast, in fewer registers, and loops alike
+        are one launch.
+        """
+        items: set[int] = set()
+        for root in dict.fromkeys([read.root for read in part.reads]):
+            items.update(self.giving.get(root, ()), self.joining if isinstance(root, Sums) else ())
+            if not isinstance(root, Position) and math.prod(root.spec.shape) > 1:
+                items.update(self.reading.get(root, ()))
+        return sorted([i for i in items if i >= first])
 
     # ---- out of groups
 
@@ -319,18 +346,6 @@ class _Regions:
 
     def _stage(self, nest: Nest, operands: list[Var], count: int) -> Stage:
         return stage_of(nest, [self.of.memory_of(v) for v in operands], self.of.numbers, count)
-
-
-def _share(group: Group, part: Part) -> bool:
-    """Whether a part reads elements that its group reads or gives. Numbers that both read are no reason: a loop for each (of
-    an optimizer's updates, say) asks for memory as fast, in fewer registers, and loops alike are one launch.
-    """
-    return any([
-        read.root in group.given
-        or (isinstance(read.root, Sums) and group.joins)
-        or (read.root in group.roots and not isinstance(read.root, Position) and math.prod(read.root.spec.shape) > 1)
-        for read in part.reads
-    ])  # fmt: skip
 
 
 def stage_of(nest: Nest, operands: list[Var], numbers: set[Var], count: int = 0) -> Stage:
