@@ -318,3 +318,41 @@ def test_masks_that_do_not_fit():
         for key in ((x > 0)[:4], (slice(None), (x > 0)[:, 0])):
             with pytest.raises(IndexError):
                 x[key]
+
+
+# ---- bags of rows
+
+BAGS = {
+    "mean": {},
+    "sum": {"mode": "sum"},
+    "max": {"mode": "max"},
+    "weighted": {"mode": "sum", "weighted": True},
+    "padding": {"mode": "mean", "padding_idx": 2},
+    "padding of max": {"mode": "max", "padding_idx": 2},
+    "frequencies": {"mode": "sum", "scale_grad_by_freq": True},
+    "norms": {"mode": "mean", "max_norm": 1.0},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("name", BAGS)
+def test_bags_of_rows(name, flat, way):
+    """Of numbers in rows, and of a list of numbers with the beginnings of bags, of which one is empty."""
+    genesis.manual_seed(6)
+    options = dict(BAGS[name])
+    weighted = options.pop("weighted", False)
+    numbers = genesis.randint(0, 5, (12,))
+    weight, factors = genesis.randn(5, 6), genesis.randn(12)
+    shape = (12,) if flat else (4, 3)
+
+    def bags(numbers, weight, factors):
+        weight, factors = (x.detach().clone().requires_grad_() for x in (weight, factors))
+        offsets = genesis.tensor([0, 5, 5, 9], device=weight.device) if flat else None
+        more = {"per_sample_weights": factors.reshape(shape)} if weighted else {}
+        y = F.embedding_bag(numbers.reshape(shape), weight, offsets, **options, **more)
+        y.sin().sum().backward()
+        return (y, weight.grad, factors.grad) if weighted else (y, weight.grad, weight.detach())
+
+    with emulated(way):
+        same(bags, numbers, weight, factors, tolerance=1e-5)
