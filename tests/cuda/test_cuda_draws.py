@@ -106,10 +106,56 @@ def test_compiled_steps_draw_the_same():
         assert run("cuda", True) == run("cuda", False)
 
 
+INTEGERS = {
+    "few": lambda n, d: genesis.randint(9, (n,), device=d),
+    "below zero": lambda n, d: genesis.randint(-7, 1000, (n,), device=d),
+    "many": lambda n, d: genesis.randint(2**31 - 1, (n,), device=d),
+    "far out": lambda n, d: genesis.randint(-(2**63), -(2**63) + 5, (n,), device=d),
+    "short": lambda n, d: genesis.randint(-3, 300, (n,), dtype=genesis.int16, device=d),
+    "bytes": lambda n, d: genesis.randint(256, (n,), dtype=genesis.uint8, device=d),
+    "floats": lambda n, d: genesis.randint(-5, 100, (n,), dtype=genesis.float32, device=d),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_are_those_of_the_cpu(name, way):
+    def drawn(device):
+        genesis.manual_seed(2**63 + 11)
+        genesis.rand(3)
+        return [INTEGERS[name](n, device).cpu().tolist() for n in SIZES] + [genesis.rand(3, device=device).tolist()]
+
+    here = drawn("cpu")
+    with emulated(way) as gpu:
+        assert drawn("cuda") == here and not gpu.calls.get("copy_in", 0)
+
+
+def test_graphs_draw_integers():
+    """A step that draws them is recorded, and goes on in the stream."""
+
+    def run(device, compiled):
+        genesis.manual_seed(6)
+        step = lambda x: x[genesis.randint(0, 50, (8,), device=x.device)] * 2.0  # noqa: E731
+        step = genesis.compile(step) if compiled else step
+        x = genesis.arange(50.0, device=device)
+        out = [step(x).cpu().tolist() for _ in range(4)]
+        return out, step
+
+    with emulated():
+        here, _ = run("cpu", False)
+        there, step = run("cuda", True)
+        (entry,) = step._recent
+        assert here == there and entry.step.graphs == 1
+
+
 def test_others_are_drawn_by_the_cpu():
     with emulated(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for draw in (lambda d: genesis.randint(9, (20,), device=d), lambda d: genesis.randperm(20, device=d)):
+        for draw in (
+            lambda d: genesis.randint(2**40, (20,), device=d),
+            lambda d: genesis.randint(9, (20,), device=d, dtype=genesis.bool),
+            lambda d: genesis.randperm(20, device=d),
+        ):
             out = []
             for device in ("cpu", "cuda"):
                 genesis.manual_seed(1)
@@ -118,11 +164,19 @@ def test_others_are_drawn_by_the_cpu():
 
 
 @needs_triton
-@pytest.mark.parametrize("name", ["uniform", "normal", "normal_", "uniform_", "bernoulli_", "dropout"])
+@pytest.mark.parametrize("name", ["uniform", "normal", "normal_", "uniform_", "bernoulli_", "dropout", "integers"])
 def test_machine_code_of_draws(name):
     """Nothing spills, and nothing is rounded once that the CPU rounds twice."""
-    options = {"normal_": (0.0, 1.0), "uniform_": (0.0, 1.0, None, None), "bernoulli_": (0.5,), "dropout": (0.1,)}
-    for dtype in (genesis.float32, genesis.float64, genesis.bfloat16):
+    options = {
+        "normal_": (0.0, 1.0),
+        "uniform_": (0.0, 1.0, None, None),
+        "bernoulli_": (0.5,),
+        "dropout": (0.1,),
+        "integers": (0, 9),
+    }
+    for dtype in (
+        (genesis.int64, genesis.uint8) if name == "integers" else (genesis.float32, genesis.float64, genesis.bfloat16)
+    ):
         for held in (False, True):
             kernel = kernel_of(name, dtype.np, 1000, options.get(name, ()), held)
             text = machine_code(kernel, (0,))

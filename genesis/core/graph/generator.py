@@ -9,7 +9,8 @@ normal numbers at once, where it is attached. From words to numbers:
 - floats: the top 53, 24, 11 or 8 bits (float64, float32, float16, bfloat16), times 2**-53 and so on: in [0, 1), never
   rounded to 1
 - normal: Box and Muller's ``sqrt(-2 ln(1 - u1)) cos(2 pi u2)`` and ``sin``, u1 from the first half of the words, see `normals`
-- integers in [low, high): ``low + word % (high - low)``, words above the last multiple of the range drawn again
+- integers in [low, high): ``low + word % (high - low)``; of ranges of 2**32 and more, words above the last multiple of the
+  range are drawn again (of smaller ones that would make less than 2**-32 of a difference)
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from genesis.core.graph.tracing import tracer
 
 _MASK = 2**64 - 1
 BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+EVEN = 2**32  # of ranges below that each integer is as likely as others, but for a part in as many
 
 
 class Generator:
@@ -165,7 +167,7 @@ class Generator:
         """Integers in [low, high), all of them equally often."""
         words = self.words(math.prod(shape))
         # beyond the last whole multiple of the range some integers would have one chance more
-        whole = 2**64 - 2**64 % (high - low)
+        whole = 2**64 - 2**64 % (high - low) if high - low >= EVEN else 2**64
         while whole < 2**64 and (beyond := words >= np.uint64(whole)).any():
             words[beyond] = self.words(int(beyond.sum()))
         return ((words % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)

@@ -1,8 +1,8 @@
 """Random numbers made on a GPU, bit for bit those that the CPU draws: see `genesis.core.graph.generator`.
 
 A program makes the words of some blocks; which they are depends on the position in the stream alone. What is not made of
-words one by one or in pairs (integers, of which some are drawn again; permutations), and what needs logarithms that round in
-their own way, is made by the CPU, and copied.
+words one by one or in pairs (integers of large ranges, of which some are drawn again; permutations), and what needs logarithms
+that round in their own way, is made by the CPU, and copied.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from genesis.base.errors import UnsupportedError
 from genesis.core.call.halves import F32, F64
-from genesis.core.graph.generator import BITS, Generator
+from genesis.core.graph.generator import BITS, EVEN, Generator
 from genesis.cuda.arrays import MEMORY, CudaArray, used
-from genesis.cuda.kernels.draws_code import BLOCKS, source_of
+from genesis.cuda.kernels.draws_code import BLOCKS, WORD, source_of
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.cuda.recorded.capture import capturing
@@ -33,12 +33,12 @@ Grid = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What is made of a uniform number, or of a ``normal`` one.
+    """What is made of a uniform number, of a ``normal`` one, or of a word.
 
     Attributes:
         lines: of Triton's language, which make it a ``value``
         meaning: the same with NumPy, of the numbers, the dtype of the result, and the parameters
-        parameters: names of floats that the lines use
+        parameters: names of floats, or beside words of words, that the lines use
     """
 
     lines: str
@@ -56,6 +56,11 @@ def _between(value: Any, dtype: Any, factor: float, low: float, high: float) -> 
     return np.where(rounded >= high, low, rounded)
 
 
+def _whole(value: Any, dtype: Any, size: Any, low: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return (value % size + low).astype(np.int64)
+
+
 NUMBER = Form("pass", lambda value, dtype: value)
 NORMAL = Form("pass", lambda value, dtype: value, normal=True)
 PART = Form("value = value * factor", lambda value, dtype, factor: value * factor, ("factor",), normal=True)
@@ -69,6 +74,7 @@ BETWEEN = Form(
     _between,
     ("factor", "low", "high"),
 )
+INTEGER = Form("value = (value % size + low).to(tl.int64)", _whole, ("size", "low"))
 
 
 class Draw(Launched):
@@ -76,7 +82,7 @@ class Draw(Launched):
 
     Args:
         dtype: of the result
-        numbers: the dtype whose digits uniform numbers have
+        numbers: the dtype whose digits uniform numbers have, or that of words
         values: of the form's parameters
         held: whether the key and the first block lie in memory (what is repeated reads them anew), or are parameters
         each: how many numbers an element is made of
@@ -87,15 +93,15 @@ class Draw(Launched):
 
     def __init__(self, form: Form, dtype: Any, numbers: Any, values: tuple[float, ...], held: bool, each: int) -> None:
         self.form, self.dtype, self.numbers, self.held, self.each = form, dtype, numbers, held, each
-        wide = F64 if numbers == F64 else F32
-        self.values = tuple([float(wide.type(v)) for v in values])
+        wide = numbers if numbers in (F64, WORD) else F32
+        self.values = values if wide == WORD else tuple([float(wide.type(v)) for v in values])
         position = ["position"] if held else ["key", "first"]
         lines = form.lines if not values else "\n".join([_typed(form, wide), form.lines])
         loads = "key, first = tl.load(position), tl.load(position + 1)" if held else ""
         self.source = source_of(numbers, [*position, *form.parameters], loads, lines, form.normal)
         kind = pointer_to(wide)[1:]
         self.signature = (pointer_to(dtype), "i32", *(["*u64"] if held else ["u64", "u64"]), *[kind] * len(values))
-        self.letters = ("QiQ" if held else "QiQQ") + wide.char * len(values)
+        self.letters = ("QiQ" if held else "QiQQ") + ("Q" if wide == WORD else wide.char) * len(values)
 
     @property
     def _loaded(self) -> Any:  # type: ignore[override]  # the same for all values of parameters
@@ -132,7 +138,10 @@ class Draw(Launched):
             out[...] = interpreter.run(self.source, grid, [out, n, *([at] if self.held else at), *parameters])[0]
             return
         stream = Generator().move_to(int(at[0]), int(at[1]))
-        drawn = (stream.normal if self.form.normal else stream.uniform)((n,), self.numbers)
+        if self.numbers == WORD:
+            drawn = stream.words(n)
+        else:
+            drawn = (stream.normal if self.form.normal else stream.uniform)((n,), self.numbers)
         given = [drawn.dtype.type(p) for p in parameters]
         out[...] = np.asarray(self.form.meaning(drawn, self.dtype, *given)).astype(self.dtype)
 
@@ -150,10 +159,14 @@ def _loaded_of(source: str, signature: tuple[str, ...]) -> dict[Any, Any]:
 
 
 def _asked(name: str, dtype: Any, options: tuple[Any, ...]) -> tuple[Form, Any, tuple[float, ...]] | None:
-    """The form of a draw of floats, the numbers that it is made of, and its parameters."""
+    """The form of a draw, the numbers that it is made of, and its parameters."""
     wide = F64 if dtype == F64 else F32
     if name == "bernoulli_":
         return CHANCE, F64, options
+    if name == "integers":
+        low, high = options
+        known = high - low < EVEN and (dtype.kind in "iu" or dtype in (F32, F64))
+        return (INTEGER, WORD, (high - low, low & (1 << 64) - 1)) if known else None
     if dtype.name not in BITS:
         return None
     if name in ("uniform", "normal"):

@@ -13,6 +13,7 @@ from genesis.core.graph.normals import parts_of
 from genesis.jit.lowering.triton_code import constant, type_of
 
 BLOCKS = 256  # of four words, of a program
+WORD = np.dtype(np.uint64)
 
 _WORDS = """
 import triton
@@ -50,7 +51,7 @@ def kernel(out, n, {parameters}):
     block = tl.program_id(0) * {blocks} + tl.arange(0, {blocks})
     a, b, c, d = words(key, first + 1 + block.to(tl.uint64))
     at = tl.program_id(0) * {words} + tl.arange(0, {words})
-    value = uniform(joined(a, b, c, d))
+    value = {made}
     {lines}
     tl.store(out + at, value.to(out.dtype.element_ty), mask=at < n)
 """
@@ -103,12 +104,16 @@ def kernel(out, n, {parameters}):
 
 def source_of(numbers: Any, parameters: list[str], loads: str, lines: str, normal: bool) -> str:
     """The kernel that stores what the lines make of a ``value``, which is a number in [0, 1) with as many digits as a dtype
-    has, or a ``normal`` one.
+    has, or a ``normal`` one; of words of 64 bits a word.
     """
+    if numbers == WORD:
+        numbers, made = np.dtype(np.float64), "joined(a, b, c, d)"
+    else:
+        made = "uniform(joined(a, b, c, d))"
     digits, wide = BITS[numbers.name], np.dtype(np.float64 if numbers == np.float64 else np.float32)
     known = {
         "shift": 64 - digits, "scale": constant(2.0**-digits, wide), "wide": type_of(wide), "blocks": BLOCKS,
-        "words": 4 * BLOCKS, "parameters": ", ".join(parameters), "loads": loads or "pass",
+        "words": 4 * BLOCKS, "parameters": ", ".join(parameters), "loads": loads or "pass", "made": made,
         "lines": "\n    ".join(lines.split("\n")), **(_of_pairs(wide) if normal else {}),
     }  # fmt: skip
     return (_WORDS + (_IN_PAIRS if normal else _ONE_BY_ONE)).format(**known).lstrip()
