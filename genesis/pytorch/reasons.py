@@ -28,8 +28,6 @@ FAMILIES = {
     "torch.distributed.fsdp.sharded_grad_scaler": "genesis.amp.GradScaler scales gradients of shards, too",
     "torch.distributed.pipelining": "stages of a model in several processes are left out",
     "torch.distributed.rpc": "calls of other processes are left out",
-    "torch.distributed.tensor": "tensors in parts are what parameters are; an op on one gives an ordinary tensor, of this rank's part; full_tensor() is the whole one",
-    "torch.distributed.tensor.parallel": "layers that are divided are Linear, by ColwiseParallel and RowwiseParallel",
     "torch.distributed.fsdp": "parameters are divided by rows, in memory of their own: options of flat parameters are left out",
     "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
@@ -70,7 +68,6 @@ INSTEAD = {
     "torch.distributed.rpc.rpc_sync": "send_object_list and recv_object_list",
     "torch.distributed.rpc.rpc_async": "isend and irecv of tensors",
     "torch.distributed.pipelining.pipeline": "send and recv of what one rank computes and the next one needs",
-    "torch.distributed.tensor.distribute_module": "parallelize_module, or fully_shard(module)",
     "torch.distributed.BackendConfig": "the name of the backend as text",
     **{f"torch.distributed.{name}": "new_group(ranks) for each of them" for name in ("split_group", "shrink_group")},
     **{
@@ -157,6 +154,7 @@ DIFFERENT = {
     "torch.nn.DataParallel": "there are no GPUs: the module as it is",
     "torch.nn.parallel.DistributedDataParallel": "gradients are views of the buckets; a parameter without a gradient is an error at the end of that "
     "backward, and what find_unused_parameters finds is found there",
+    "torch.distributed.tensor.distribute_tensor": "a parameter in parts is the tensor of this rank's rows, shape and all; full_tensor() is the whole one",
     "torch.distributed.fsdp.fully_shard": "a sharded parameter is the tensor of this rank's rows, shape and all; full_tensor() is the whole one",
     "torch.distributed.nn.functional.reduce": "zeros at the other ranks, so that its gradient is that of broadcast",
     "torch.compile": "backends that take graphs of PyTorch's kind are refused; what a graph cannot hold runs as it is, with a warning",

@@ -1,6 +1,6 @@
 """``torch.distributed.tensor``: tensors of which each rank has a part, made of whole ones.
 
-`dtensor` what programs compute with     `propagation` `rules` `parts`   how functions of them are computed
+`dtensor` `creation` what programs compute with     `propagation` `rules` `parts`   how functions of them are computed
 `exchange` what goes between ranks       `parallel` `styles`   models that are divided
 """
 
@@ -20,6 +20,7 @@ from genesis.distributed.groups import group_of
 from genesis.distributed.movement import broadcast
 from genesis.distributed.placements import Partial, Placement, Replicate, Shard
 from genesis.distributed.sharded import DTensor, ShardedTensor, Sharding, layout
+from genesis.distributed.tensor.creation import distribute_module, empty, full, ones, rand, randn, zeros
 
 _dtensor = Late("genesis.distributed.tensor.dtensor")
 
@@ -90,7 +91,8 @@ def _parted(given: Any, mesh: DeviceMesh, placements: Any) -> Any:
 
 
 __all__ = [
-    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_tensor", "init_device_mesh",
+    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty", "full",
+    "init_device_mesh", "ones", "rand", "randn", "zeros",
 ]  # fmt: skip
 
 explain_all(globals())

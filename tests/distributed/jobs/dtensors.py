@@ -12,6 +12,7 @@ from together import rank, refused, size
 import genesis
 import genesis.distributed as dist
 import genesis.distributed.checkpoint as dcp
+import genesis.distributed.tensor as dtensor
 import genesis.nn.functional as F
 from genesis import nn, optim
 from genesis.distributed.device_mesh import init_device_mesh
@@ -128,6 +129,42 @@ def values():
     refused(NotImplementedError, "each dimension along one", lambda: x.redistribute(placements=[Shard(2)]))
 
 
+def made():
+    """Each rank makes its part."""
+    for f, g in ((dtensor.zeros, genesis.zeros), (dtensor.ones, genesis.ones), (dtensor.randn, genesis.randn)):
+        for lie in ([Shard(0)], [Shard(1)], [Replicate()], None):
+            genesis.manual_seed(3)
+            x = f(5, 7, device_mesh=MESH, placements=lie)
+            genesis.manual_seed(3)
+            assert x.full_tensor().equal(g(5, 7)) and x.placements == tuple(lie or [Replicate()])
+    assert dtensor.full([4], 2, device_mesh=MESH, placements=[Shard(0)]).tolist() == [2] * 4
+    assert dtensor.rand((3, 4), dtype=genesis.float64, device_mesh=MESH, requires_grad=True).requires_grad
+
+
+def modules():
+    """Parameters divided by a function; inputs and outputs lie as two others say."""
+
+    def divide(name, module, mesh):
+        for own, p in list(module.named_parameters(recurse=False)) if name == "0" else ():
+            setattr(module, own, nn.Parameter(distribute_tensor(p, mesh, [Shard(0)])))
+
+    genesis.manual_seed(rank)  # what the first rank has counts
+    module = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
+    dtensor.distribute_module(
+        module, MESH, divide,
+        lambda module, args, mesh: (DTensor.from_local(args[0], mesh, [Replicate()]),),
+        lambda module, out, mesh: out.full_tensor(),
+    )  # fmt: skip
+    genesis.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
+    assert isinstance(module[0].weight, DTensor) and not isinstance(module[2].weight, DTensor)
+    for net in (plain, module):
+        net(genesis.ones(2, 5)).square().sum().backward()
+    for p, q in zip(plain.parameters(), module.parameters(), strict=True):
+        g = q.grad if q._sharding is None else DTensor.from_local(q.grad, MESH, q.placements).full_tensor()
+        np.testing.assert_allclose(g.numpy(), p.grad.numpy(), 1e-5, 1e-6)
+
+
 def local_tensors():
     local = genesis.ones(2, 3, requires_grad=True)
     x = DTensor.from_local(local, MESH, [Shard(0)])
@@ -172,7 +209,7 @@ def in_a_grid():
     np.testing.assert_allclose(x.mean().item(), a.mean().item(), 1e-12)
 
 
-for check in (functions, writes, values, local_tensors, in_a_grid):
+for check in (functions, writes, values, made, modules, local_tensors, in_a_grid):
     check()
     dist.barrier()
 optimizers(sys.argv[1])
