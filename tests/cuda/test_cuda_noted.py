@@ -51,7 +51,7 @@ def test_noted_work_is_not_done():
         with noting(device_at(0)) as notes:
             x.add_(1)
             x.zero_()
-            x.copy_(genesis.ones(5, 3))
+            x.copy_(genesis.ones(5, 3, device="cuda"))
             for _ in range(2):
                 (x.exp() @ x.t())[genesis.zeros(2, dtype=genesis.int64, device="cuda")].sum()
             reached = True
@@ -62,6 +62,17 @@ def test_noted_work_is_not_done():
         y = x.cpu()
         at = (x.exp() @ x.t())[genesis.zeros(2, dtype=genesis.int64, device="cuda")]  # what was noted is loaded, then
         genesis.testing.assert_close(at.cpu(), (y.exp() @ y.t())[genesis.zeros(2, dtype=genesis.int64)])
+
+
+def test_what_is_kept_on_the_device_is_there():
+    """Tables of windows are made once: by work that was only noted, too."""
+    with emulated():
+        x = genesis.rand(2, 3, 7, 9)
+        work = lambda x: F.interpolate(F.max_pool2d(x, 3, 2, 1), size=(5, 6), mode="bilinear")
+        with noting(device_at(0)) as notes:
+            work(x.to("cuda"))
+        assert notes.codes
+        genesis.testing.assert_close(work(x.to("cuda")).cpu(), work(x))
 
 
 def test_graphs_of_a_library_are_built_by_several_threads():

@@ -3,8 +3,8 @@
     with noting(on) as notes: work()      notes.codes     machine code that is not loaded
                                           notes.builds    what builds graphs that are not built, one call each
 
-Inside, this thread's launches, copies and fills are told to nobody, and what the host would read ends the work: it goes
-through the same calls as it will, in the memory that it will have.
+Inside, this thread's launches, fills and copies on the device are told to nobody, and what the host would read ends the
+work: it goes through the same calls as it will, in the memory that it will have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Notes:
 
 
 class Noting:
-    """The driver, but for what reads and writes the device's memory."""
+    """The driver, but for what computes, and for what the host reads."""
 
     def __init__(self, driver: Any, notes: Notes) -> None:
         self.driver, self.notes = driver, notes
@@ -42,7 +42,8 @@ class Noting:
     def _nothing(self, *_: Any) -> None:
         pass
 
-    launch = copy = copy_in = copy_peer = fill = _nothing
+    # from the host come numbers for new memory, which may be kept: tables of windows, say
+    launch = copy = copy_peer = fill = _nothing
 
     def copy_out(self, *_: Any) -> None:
         raise NothingToReadError
