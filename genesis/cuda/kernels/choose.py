@@ -15,6 +15,7 @@ from genesis.cuda.kernels import (
     convolution,
     counts,
     divisions,
+    eigen,
     einsum,
     factors,
     gathers,
@@ -50,6 +51,7 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     **uniques.KERNELS,
     **spectra.KERNELS,
     **factors.KERNELS,
+    **eigen.KERNELS,
 }
 # of floats and a whole number, for which these are what they are for the number as a float
 NUMBERED = {"add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "select_where", "clamp_min", "clamp_max"}  # fmt: skip

@@ -1,8 +1,7 @@
-"""Factors of matrices, systems of equations and spectra, by cuSOLVER where it is installed; else the CPU computes them.
+"""Factors of matrices and systems of equations, by cuSOLVER where it is installed; else the CPU computes them.
 
 The library's matrices lie column by column. One of ours that is read so is its transposed, which is what a triangle is
-given as; where that will not do, matrices are copied so that they lie that way, and back. Where the CPU refuses (numbers
-that are not finite, iterations that do not end) the program waits for what the library said of it, as it would to raise.
+given as; where that will not do, matrices are copied so that they lie that way, and back.
 """
 
 from __future__ import annotations
@@ -13,97 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, contiguous_strides
-from genesis.base.errors import LinAlgError, message
-from genesis.core.call.op import REGISTRY
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.complexes import real_of
-from genesis.cuda.kernels.moves import broadcast, contiguous, tril, triu
+from genesis.cuda.kernels.matrices import computed, corner, infos, of_each, real_kind, solver_for, turned
+from genesis.cuda.kernels.moves import broadcast, tril, triu
 from genesis.cuda.kernels.pivots import determinant, permutation_matrix, sign_and_logarithm
-from genesis.cuda.libraries.cusolver import (
-    INT,
-    LOWER,
-    NORMAL,
-    SMALL,
-    TINY,
-    TRANSPOSED,
-    UPPER,
-    Solver,
-    columns,
-    count_of,
-    solver,
-)
-
-
-def _there(*arrays: CudaArray) -> Solver | None:
-    """The library, if it takes these."""
-    takes = all([x.dtype.char in "fdFD" and x.dtype == arrays[0].dtype and x.size for x in arrays])
-    return solver(arrays[0].on) if takes else None
-
-
-def _op(name: str, *args: Any) -> Any:
-    return MEMORY.kernel(REGISTRY[name])(*args)
-
-
-def _turned(x: CudaArray) -> CudaArray:
-    """Transposed, as a view."""
-    return x.seen(0, (*x.shape[:-2], x.shape[-1], x.shape[-2]), (*x.strides[:-2], x.strides[-1], x.strides[-2]))
-
-
-def _adjoint(x: CudaArray) -> CudaArray:
-    return _op("conj_physical", _turned(x)) if x.dtype.kind == "c" else _turned(x)
-
-
-def _conjugated(x: CudaArray) -> CudaArray:
-    """A copy without gaps."""
-    return _op("conj_physical", x) if x.dtype.kind == "c" else MEMORY.copy(x)
-
-
-def _part(x: CudaArray, rows: int, count: int) -> CudaArray:
-    """The first rows and columns of matrices."""
-    return x.seen(0, (*x.shape[:-2], rows, count), x.strides)
-
-
-def _infos(x: CudaArray, more: int = 0) -> CudaArray:
-    return MEMORY.zeros((count_of(x) + more,), INT, x.device)
-
-
-def _of_each(info: CudaArray, x: CudaArray) -> CudaArray:
-    return info.seen(0, x.shape[:-2], contiguous_strides(x.shape[:-2]))
-
-
-def _refuse(name: str, x: CudaArray, info: CudaArray) -> None:
-    """Raise as the CPU does for matrices that are not finite, and where an iteration did not converge.
-
-    Args:
-        info: what was said of each matrix, and room for one number more
-    """
-    finite = _op("all", _op("isfinite", x), tuple(range(x.ndim)), False)
-    MEMORY.assign(info.seen(count_of(x) * INT.itemsize, (), ()), finite)
-    said = MEMORY.to_host(info)
-    if not said[-1]:
-        problem = "a matrix has elements that are inf or nan"
-        raise LinAlgError(message(name, problem, [("input", Spec(x.shape, x.dtype))]))
-    if said[:-1].any():
-        raise LinAlgError(message(name, f"the iteration did not converge (cuSOLVER says {said[:-1].max()})"))
-
+from genesis.cuda.libraries.cusolver import INT, LOWER, NORMAL, SMALL, TRANSPOSED, UPPER, Solver, columns, count_of
+from genesis.ops.linalg.host import approximants, coefficients
 
 # ---- triangles
 
 
 def cholesky_factor(input: CudaArray) -> Any:
     """Read by rows, $A$ is $A^T = \\bar{A}$, whose upper factor $U$ in $U^H U$ is $L^T$: by rows again, $L$."""
-    made = _there(input)
+    made = solver_for(input)
     if made is None:
         return NotImplemented
-    a, info = MEMORY.copy(input), _infos(input)
+    a, info = MEMORY.copy(input), infos(input)
     made.cholesky(a, info, UPPER)
-    return tril(a), _of_each(info, input)
+    return tril(a), of_each(info, input)
 
 
 def triangular_system(input: CudaArray, other: CudaArray, upper: bool, unitriangular: bool) -> Any:
     """$A X = B$ read by rows is $X^T A^T = B^T$, with the other triangle."""
-    made = _there(input, other)
+    made = solver_for(input, other)
     if made is None:
         return NotImplemented
     batch = np.broadcast_shapes(input.shape[:-2], other.shape[:-2])
@@ -151,17 +82,17 @@ def _order(x: CudaArray, batch: tuple[int, ...]) -> Any:
 def _eliminated(made: Solver, x: CudaArray, pivot: bool = True) -> tuple[CudaArray, CudaArray, CudaArray]:
     """Factors that lie column by column, exchanges and infos."""
     k = min(x.shape[-2:])
-    a, info = columns(x), _infos(x)
+    a, info = columns(x), infos(x)
     if pivot:
         pivots = MEMORY.empty((*x.shape[:-2], k), INT, x.device)
     else:
         pivots = MEMORY.from_host(np.broadcast_to(np.arange(1, k + 1, dtype=INT), (*x.shape[:-2], k)), x.device)
     made.lu(a, pivots if pivot else None, info)
-    return a, pivots, _of_each(info, x)
+    return a, pivots, of_each(info, x)
 
 
 def lu_factors(x: CudaArray, pivot: bool) -> Any:
-    made = _there(x)
+    made = solver_for(x)
     if made is None:
         return NotImplemented
     lu, pivots, info = _eliminated(made, x, pivot)
@@ -169,7 +100,7 @@ def lu_factors(x: CudaArray, pivot: bool) -> Any:
 
 
 def solve_system(input: CudaArray, other: CudaArray) -> Any:
-    made = _there(input, other)
+    made = solver_for(input, other)
     if made is None:
         return NotImplemented
     lu, pivots, info = _eliminated(made, input)
@@ -191,38 +122,77 @@ def _substituted(made: Solver, lu: CudaArray, pivots: CudaArray, other: CudaArra
 
 
 def linalg_det(x: CudaArray) -> Any:
-    made = _there(x)
+    made = solver_for(x)
     return NotImplemented if made is None else determinant(*_eliminated(made, x)[:2])
 
 
 def sign_and_logdet(x: CudaArray) -> Any:
-    made = _there(x)
+    made = solver_for(x)
     return NotImplemented if made is None else sign_and_logarithm(*_eliminated(made, x)[:2])
 
 
 def cofactors(input: CudaArray) -> Any:
     """From the inverse; of matrices that have none, the CPU computes them."""
-    made = _there(input)
+    made = solver_for(input)
     if made is None:
         return NotImplemented
     lu, pivots, info = _eliminated(made, input)
     det = determinant(lu, pivots)
-    regular = _op("bitwise_and", _op("eq", info, 0), _op("isfinite", det))
-    if not MEMORY.to_host(_op("all", regular, tuple(range(regular.ndim)), False)):
+    regular = computed("bitwise_and", computed("eq", info, 0), computed("isfinite", det))
+    if not MEMORY.to_host(computed("all", regular, tuple(range(regular.ndim)), False)):
         return NotImplemented
-    n = input.shape[-1]
-    one = MEMORY.zeros((n, n), input.dtype, input.device)
-    MEMORY.assign(one.seen(0, (n,), (n + 1,)), MEMORY.ones((n,), input.dtype, input.device))
-    inverse = _substituted(made, lu, pivots, one)
+    inverse = _substituted(made, lu, pivots, _identity(input))
     factor = det.seen(0, (*det.shape, 1, 1), (*det.strides, 0, 0))
-    return _op("mul", MEMORY.copy(_turned(inverse)), factor)
+    return computed("mul", MEMORY.copy(turned(inverse)), factor)
+
+
+def _identity(like: CudaArray) -> CudaArray:
+    """A matrix as large as these."""
+    n = like.shape[-1]
+    out = MEMORY.zeros((n, n), like.dtype, like.device)
+    MEMORY.assign(out.seen(0, (n,), (n + 1,)), MEMORY.ones((n,), like.dtype, like.device))
+    return out
+
+
+def linalg_matrix_exp(x: CudaArray) -> Any:
+    """As on the CPU, but of as many squarings for all matrices as the largest needs; numbers that are not finite are the
+    CPU's.
+    """
+    made = solver_for(x)
+    if made is None:
+        return NotImplemented
+    sizes = computed("sum", computed("abs", x), (x.ndim - 2,), False, real_kind(x))
+    size = float(MEMORY.to_host(computed("amax", sizes, tuple(range(sizes.ndim)), False)))
+    if not math.isfinite(size):
+        return NotImplemented
+    table = approximants(x.dtype)
+    degree, bound = next((each for each in table if size <= each[1]), table[-1])
+    squarings = max(math.ceil(math.log2(size / bound)), 0) if size else 0
+    result = _approximated(made, computed("mul", x, 2.0**-squarings), degree)
+    for _ in range(squarings):
+        result = computed("matmul", result, result)
+    return result
+
+
+def _approximated(made: Solver, x: CudaArray, degree: int) -> CudaArray:
+    """By Pade's approximant of a degree."""
+    c = coefficients(degree)
+    square, power = computed("matmul", x, x), _identity(x)
+    even, odd = computed("mul", power, c[0]), computed("mul", power, c[1])
+    for j in range(2, degree, 2):
+        power = square if j == 2 else computed("matmul", power, square)
+        even = computed("add", even, computed("mul", power, c[j]))
+        odd = computed("add", odd, computed("mul", power, c[j + 1]))
+    odd = computed("matmul", x, odd)
+    lu, pivots, _ = _eliminated(made, computed("sub", even, odd))
+    return _substituted(made, lu, pivots, computed("add", even, odd))
 
 
 # ---- reflections
 
 
 def reflections(input: CudaArray) -> Any:
-    made = _there(input)
+    made = solver_for(input)
     if made is None:
         return NotImplemented
     a, tau = _reflections(made, input)
@@ -237,73 +207,20 @@ def _reflections(made: Solver, x: CudaArray) -> tuple[CudaArray, CudaArray]:
 
 
 def qr_factors(x: CudaArray, mode: str) -> Any:
-    made = _there(x)
+    made = solver_for(x)
     if made is None:
         return NotImplemented
     (m, n), count = x.shape[-2:], count_of(x)
     a, tau = _reflections(made, x)
     k = m if mode == "complete" else min(m, n)
-    r = triu(_part(a, k, n))
+    r = triu(corner(a, k, n))
     if k <= n:
-        q, size = _part(a, m, k), m * n
+        q, size = corner(a, m, k), m * n
     else:  # more columns than there are reflections
         q, size = columns(MEMORY.zeros((*x.shape[:-2], m, k), x.dtype, x.device)), m * k
-        MEMORY.assign(_part(q, m, n), a)
+        MEMORY.assign(corner(q, m, n), a)
     made.reflected(q, tau, count, size)
     return MEMORY.copy(q), r
-
-
-# ---- spectra
-
-
-def hermitian_eigenvectors(x: CudaArray, uplo: str, name: str = "linalg.eigh") -> Any:
-    made = _there(x)
-    if made is None:
-        return NotImplemented
-    a, info = columns(x), _infos(x, 1)
-    values = MEMORY.empty(x.shape[:-1], _real(x), x.device)
-    made.hermitian(a, values, info, LOWER if uplo == "L" else UPPER)
-    _refuse(name, x, info)
-    return values, MEMORY.copy(a)
-
-
-def _real(x: CudaArray) -> Any:
-    return real_of(x.dtype) if x.dtype.kind == "c" else x.dtype
-
-
-def singular_vectors(x: CudaArray, full_matrices: bool, name: str = "linalg.svd") -> Any:
-    """Read by rows, $A = U S V^H$ is $A^T = \\bar{V} S U^T$: what comes first of it is, by rows, $V^H$ as it is."""
-    made = _there(x)
-    if made is None:
-        return NotImplemented
-    (m, n), batch = x.shape[-2:], x.shape[:-2]
-    k, count = min(m, n), count_of(x)
-    whole = full_matrices or (count > 1 and max(m, n) <= TINY)  # that call gives all of both
-    a, info = MEMORY.copy(x), _infos(x, 1)
-    s = MEMORY.empty((*batch, k), _real(x), x.device)
-    vh = MEMORY.empty((*batch, n if whole else k, n), x.dtype, x.device)
-    u = MEMORY.empty((*batch, m if whole else k, m), x.dtype, x.device)
-    made.singular(_turned(a), s, vh, u, info, whole)
-    _refuse(name, x, info)
-    u = _turned(u)
-    if whole and not full_matrices:
-        u, vh = _part(u, m, k), contiguous(_part(vh, k, n))
-    return _conjugated(u), s, vh
-
-
-def pseudoinverse(x: CudaArray, keep: CudaArray, hermitian: bool) -> Any:
-    name = "linalg.pinv"
-    factors = hermitian_eigenvectors(x, "L", name) if hermitian else singular_vectors(x, False, name)
-    if factors is NotImplemented:
-        return factors
-    left, values, right = (factors[1], factors[0], _adjoint(factors[1])) if hermitian else factors
-    shape = np.broadcast_shapes(keep.shape, values.shape)
-    kept = keep.seen(0, shape, broadcast(keep, shape))
-    inverse = _op("select_where", kept, _op("reciprocal", values), 0.0)
-    scale = MEMORY.empty(inverse.shape, x.dtype, x.device)
-    MEMORY.assign(scale, inverse)
-    scale = scale.seen(0, (*scale.shape[:-1], 1, scale.shape[-1]), (*scale.strides[:-1], 0, scale.strides[-1]))
-    return _op("matmul", _op("mul", _adjoint(right), scale), _adjoint(left))
 
 
 KERNELS: dict[str, Any] = {
@@ -315,9 +232,7 @@ KERNELS: dict[str, Any] = {
     "linalg_det": linalg_det,
     "sign_and_logdet": sign_and_logdet,
     "cofactors": cofactors,
+    "linalg_matrix_exp": linalg_matrix_exp,
     "reflections": reflections,
     "qr_factors": qr_factors,
-    "hermitian_eigenvectors": hermitian_eigenvectors,
-    "singular_vectors": singular_vectors,
-    "pseudoinverse": pseudoinverse,
 }

@@ -19,7 +19,7 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 HOST = {
     "how many elements there are is in the elements": "mask_places",
     "elements that only move": "without_gradient",
-    "factors of matrices": "eigenvectors ldl_factors ldl_system linalg_matrix_exp",
+    "factors of matrices": "eigenvectors ldl_factors ldl_system",
     "integers of other kinds": "gcd lcm binary_exponent",
     "functions with loops that end where each number says": "igamma igammac special_airy_ai special_zeta",
     "blocks for ranks, which share memory of the CPU": "exchange gather_to scatter_from sum_in_tree",

@@ -236,6 +236,17 @@ _THETA = {4: ((3, 0.4258730016922831), (5, 1.880152677804762), (7, 3.92572478313
               (9, 2.097847961257068), (13, 5.371920351148152))}  # fmt: skip
 
 
+def approximants(dtype: Any) -> tuple[tuple[int, float], ...]:
+    """Degrees of Pade approximants of the exponential, and the largest norm that each is for."""
+    return _THETA[8 if dtype.itemsize // (2 if dtype.kind == "c" else 1) == 8 else 4]
+
+
+def coefficients(degree: int) -> list[float]:
+    """Of the numerator, by powers; those of the denominator have other signs where powers are odd."""
+    c = [math.factorial(2 * degree - j) / (math.factorial(j) * math.factorial(degree - j)) for j in range(degree + 1)]
+    return [x / c[-1] for x in c]
+
+
 def exponential(a: Any) -> Any:
     """$e^A$ by a diagonal Pade approximant of $A / 2^s$, squared s times (Higham 2005, "The scaling and squaring method
     for the matrix exponential revisited", algorithm 2.3; the bounds are those of its table 2.3).
@@ -245,7 +256,7 @@ def exponential(a: Any) -> Any:
     if not flat.size:
         return a.copy()
     size = np.abs(flat).sum(-2).max(-1)
-    table = _THETA[8 if a.dtype.itemsize // (2 if a.dtype.kind == "c" else 1) == 8 else 4]
+    table = approximants(a.dtype)
     out = np.empty_like(flat)
     bounds = np.array([bound for _, bound in table])
     which = np.searchsorted(bounds, size).clip(max=len(table) - 1)
@@ -262,8 +273,7 @@ def exponential(a: Any) -> Any:
 
 def _pade(a: Any, degree: int, squarings: int) -> Any:
     a = a / a.dtype.type(2.0**squarings)
-    c = [math.factorial(2 * degree - j) / (math.factorial(j) * math.factorial(degree - j)) for j in range(degree + 1)]
-    c = [x / c[-1] for x in c]
+    c = coefficients(degree)
     square = a @ a
     power = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
     even, odd = c[0] * power, c[1] * power
