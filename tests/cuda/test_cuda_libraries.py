@@ -61,6 +61,21 @@ def test_products_are_those_of_the_cpu(name, dtype, products):
     assert products.products == [(*each[:3], dtype, each[3]) for each in wanted]
 
 
+def test_small_products_are_tiles(products):
+    """Of float32; those of 16 bits, and larger or longer ones, are cuBLASLt's."""
+    shapes = (24, 40), (32, 40), (32,)
+    same(F.linear, *tensors(*shapes), tolerance=1e-4)
+    assert products.products == []
+    for function, given in [
+        (F.linear, tensors(*shapes, dtype="bfloat16")),
+        (F.linear, tensors((24, 2100), (32, 2100), (32,))),
+        (lambda x, y: x @ y, tensors((300, 20), (20, 300))),
+    ]:
+        function(*[t.to("cuda") for t in given])
+        assert len(products.products) == 1
+        products.products.clear()
+
+
 def test_gradients_and_a_second_call(products):
     def gradients(x, w, b):
         x, w, b = (t.detach().requires_grad_() for t in (x, w, b))

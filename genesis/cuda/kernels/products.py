@@ -1,10 +1,5 @@
-"""Products of matrices: by cuBLASLt where it is installed, else by a kernel of tiles.
-
-One program makes a tile of the result, going through the inner dimension in steps; sums are in float32, also of 16-bit
-numbers, which the tensor cores multiply. float32 is multiplied in float32, float64 and integers without such
-instructions in their own. Batches are the second dimension of the grid.
-
-``bias`` is added, and the result is rounded, before it is stored.
+"""Products of matrices: by cuBLASLt where it is installed, else by a kernel of tiles (`genesis.cuda.kernels.tiles`), as small
+ones of float32 are in any case.
 """
 
 from __future__ import annotations
@@ -18,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
-from genesis.core.call.halves import F32, F64, HALVES
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.op import Op
 from genesis.core.call.strides import reshaped
 from genesis.cuda.arrays import MEMORY, CudaArray, laid_so, used
 from genesis.cuda.kernels import padded
+from genesis.cuda.kernels.tiles import TILES, Tile, small_tile, source_of, tile_of, wide_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter, tuning
 from genesis.cuda.launch.kernel import Launched, Prepared, interpreted
@@ -35,70 +31,7 @@ from genesis.jit.lowering.triton_code import pointer_to
 
 OPS = ("matmul", "matmul_tn", "linear")
 Grid = tuple[int, int, int]
-INT64 = np.dtype(np.int64)
 KNOWN = 4096  # products of an op, by how their operands are laid out, that are remembered
-
-_SOURCE = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
-    pid = tl.program_id(0)
-    z = tl.program_id(1).to(tl.int64)
-    wide = tl.cdiv(N, {n})
-    m = (pid // wide) * {m} + tl.arange(0, {m})
-    n = (pid % wide) * {n} + tl.arange(0, {n})
-    k = tl.arange(0, {k})
-    left = a + z * az + m[:, None] * {am} + k[None, :] * {ak}
-    right = b + z * bz + k[:, None] * {bk} + n[None, :] * {bn}
-    total = tl.zeros([{m}, {n}], tl.{wide})
-    for done in range(0, K, {k}):
-        x = tl.load(left, mask=(m[:, None] < M) & (k[None, :] < K - done), other=0.0)
-        y = tl.load(right, mask=(k[:, None] < K - done) & (n[None, :] < N), other=0.0)
-        {multiplied}
-        left += {k} * {ak}
-        right += {k} * {bk}
-    {added}
-    out = c + z * M * N + m[:, None] * N + n[None, :]
-    tl.store(out, total.to({kind}), mask=(m[:, None] < M) & (n[None, :] < N))
-"""
-_ADDED = "total += tl.load(bias + n, mask=n < N, other=0.0).to(tl.{wide})[None, :]"
-_DOT = 'total = tl.dot(x, y, total, input_precision="ieee")'
-_SUM = "total += tl.sum(x[:, :, None].to(tl.{wide}) * y[None, :, :].to(tl.{wide}), 1)"
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Rows, columns and steps of a program."""
-
-    m: int
-    n: int
-    k: int
-    warps: int
-
-
-def tile_of(m: int, n: int, dtype: Any) -> Tile:
-    """By rule: large ones where there are enough for all processors."""
-    if wide_of(dtype) != F32:
-        return Tile(16, 16, 16, 4)
-    if dtype in HALVES:
-        return Tile(128, 128, 64, 8) if m * n >= 1 << 20 else Tile(64, 64, 64, 4)
-    return Tile(64, 64, 16, 8) if min(m, n) >= 64 else Tile(32, 32, 16, 4)
-
-
-# what is tried for large products, see `tuning`: the first is that of the rule
-TILES = {
-    2: (Tile(128, 128, 64, 8), Tile(128, 256, 64, 8), Tile(256, 128, 64, 8), Tile(128, 64, 64, 4), Tile(64, 128, 64, 4),
-        Tile(64, 64, 64, 4)),
-    4: (Tile(64, 64, 16, 8), Tile(128, 64, 16, 8), Tile(64, 64, 32, 4), Tile(32, 32, 16, 4)),
-}  # fmt: skip
-
-
-def wide_of(dtype: Any) -> Any:
-    """What is summed in; only float32 by instructions for products."""
-    return F32 if dtype in HALVES or dtype == F32 else F64 if dtype == F64 else INT64
 
 
 class Product(Launched):
@@ -107,12 +40,7 @@ class Product(Launched):
     def __init__(self, dtype: Any, tile: Tile, unit: tuple[bool, bool, bool, bool], biased: bool) -> None:
         self.dtype, self.tile, self.biased = dtype, tile, biased
         kind = pointer_to(dtype)
-        steps = {name: "1" if one else name for name, one in zip(("am", "ak", "bk", "bn"), unit, strict=True)}
-        wide = wide_of(dtype)
-        multiplied = _DOT if wide == F32 else _SUM.format(wide=wide.name)
-        added = _ADDED.format(wide=wide.name) if biased else ""
-        names = {"kind": "c.dtype.element_ty", "added": added, "multiplied": multiplied, "wide": wide.name}
-        self.source = _SOURCE.format(m=tile.m, n=tile.n, k=tile.k, **steps, **names).lstrip()
+        self.source = source_of(dtype, tile, unit, biased)
         self.signature = (kind, kind, kind, kind, *["i32"] * 7, "i64", "i64")
         self.letters, self.warps = "QQQQ" + "i" * 7 + "qq", tile.warps
 
@@ -192,12 +120,13 @@ class Tiled:
     kernel: Product
     grid: Grid
     numbers: tuple[int, ...]
+    always: bool  # also where there is a library
     out: Layout | None = None  # by the first call, as what is started
     prepared: Prepared | None = None
 
     def run(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray | None:
         """None where a library may do it now."""
-        return self.made(x, y, bias) if library(cublaslt.NAME) is None else None
+        return self.made(x, y, bias) if self.always or library(cublaslt.NAME) is None else None
 
     def made(self, x: CudaArray, y: CudaArray, bias: CudaArray | None) -> CudaArray:
         on = x.storage.on
@@ -269,23 +198,23 @@ def multiplied(
     x, az = _batched(x, batch)
     y, bz = _batched(y, batch)
     bias = bias if bias is None or bias.is_contiguous else MEMORY.copy(bias)
-    count = math.prod(batch)
-    if library(cublaslt.NAME) is not None:
+    count, strides = math.prod(batch), (*x.strides[-2:], *y.strides[-2:])
+    unit: Any = tuple([s == 1 for s in strides])
+    small = small_tile(m, n, k, unit) if x.dtype == F32 and count == 1 else None
+    if small is None and library(cublaslt.NAME) is not None:
         out, again = padded.multiplied(x, y, bias, tuple(shape), count, (az, bz))
         if out is not None:
             if note is not None and again is not None:
                 note(again, x, y, bias)
             return out
-    strides = (*x.strides[-2:], *y.strides[-2:])
-    unit: Any = tuple([s == 1 for s in strides])
 
     def by(tile: Tile) -> Tiled:
         kernel = product(x.dtype, tile, unit, bias is not None)
         grid = -(-m // tile.m) * -(-n // tile.n), count, 1
-        return Tiled(tuple(shape), kernel, grid, (m, n, k, *strides, az, bz))
+        return Tiled(tuple(shape), kernel, grid, (m, n, k, *strides, az, bz), small is not None)
 
-    tile = tile_of(m, n, x.dtype)
-    if m * n * k * count >= tuning.LARGE and wide_of(x.dtype) == F32:
+    tile = small or tile_of(m, n, x.dtype)
+    if small is None and m * n * k * count >= tuning.LARGE and wide_of(x.dtype) == F32:
         tiles = TILES[x.dtype.itemsize]
         key = "product", x.dtype.name, m, n, k, count, unit, bias is not None, tiles
         number = tuning.choice(x.on, key, [lambda t=t: by(t).made(x, y, bias) for t in tiles])  # type: ignore[misc]
