@@ -145,6 +145,10 @@ CALLS = {  # a function, and what makes its operands of a dtype
     "matrix_exp of a batch": (lambda x: L.matrix_exp(x * 0.001), [square(matrix, 3, 4, 4)]),
     "matrix_exp of large ones": (lambda x: L.matrix_exp(x - x.mH), [square(matrix, 2, 6, 6)]),
     "lstsq": (lambda x, y: L.lstsq(x, y).solution, [square(matrix, 5, 3), right(5, 2)]),
+    "lstsq by qr": (lambda x, y: L.lstsq(x, y, driver="gels")[:2], [square(matrix, 2, 5, 3), right(2, 5, 2)]),
+    "lstsq of wide ones by qr": (
+        lambda x, y: L.lstsq(x, y, driver="gels").solution, [square(matrix, 3, 5), right(3, 2)],
+    ),
     "matrix_rank": (L.matrix_rank, [square(matrix, 2, 5, 3)]),
     "norms": (lambda x: (L.matrix_norm(x, 2), L.matrix_norm(x, "nuc"), L.cond(x)), [square(regular, 4, 4)]),
 }  # fmt: skip

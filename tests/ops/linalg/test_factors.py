@@ -257,6 +257,15 @@ def test_results_can_be_put_into_tensors():
         linalg.qr(x, out=target)
 
 
+def test_least_squares_of_full_rank_say_when_it_is_not():
+    a = genesis.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+    with pytest.raises(linalg.LinAlgError, match='linalg.lstsq: A has not full rank\\n  try: driver="gelsy"'):
+        linalg.lstsq(a, genesis.ones(3, 1), driver="gels")
+    _, residuals, rank, values = linalg.lstsq(a + genesis.eye(3, 2), genesis.ones(3, 1), driver="gels")
+    assert residuals.shape == (1,) and rank.shape == values.shape == (0,) and rank.dtype is genesis.int64
+    assert linalg.lstsq(a, genesis.ones(3, 1)).solution.isfinite().all()
+
+
 # ---- against PyTorch
 
 AGAINST = {
@@ -265,6 +274,9 @@ AGAINST = {
     "cholesky_inverse": lambda m, b, low: m.cholesky_inverse(m.linalg.cholesky(low @ low.mH)),
     "lstsq": lambda m, b, a: m.linalg.lstsq(a, b).solution,
     "lstsq gels": lambda m, b, a: m.linalg.lstsq(a[..., :2], b, driver="gels").residuals,
+    "lstsq gels, solution": lambda m, b, a: m.linalg.lstsq(a[..., :2], b, driver="gels").solution,
+    "lstsq gels, wide": lambda m, b, a: m.linalg.lstsq(a[..., :2, :], b[..., :2, :], driver="gels").solution,
+    "lstsq gels, vectors": lambda m, b, a: m.linalg.lstsq(a, b[..., 0], driver="gels").solution,
     "lstsq gelsd": lambda m, b, a: m.linalg.lstsq(a[..., :2], b, driver="gelsd").singular_values,
     "eigvalsh": lambda m, b, a: m.linalg.eigvalsh(a),
     "svdvals": lambda m, b, a: m.linalg.svdvals(a[..., :2]),
