@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from genesis.cuda.kernels.lowering import PROCESSORS
 from genesis.cuda.launch.kernel import Kernel
 from genesis.cuda.launch.several import MOST
 from genesis.cuda.steps.told import size_of
@@ -17,7 +16,7 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.program import Program
 
-SMALL = 1 << 22  # bytes that are read and written about as fast as a kernel begins
+SMALL = 1 << 23  # bytes that are read and written about as fast as a kernel begins
 WORDS = 480  # parameters of a kernel, of 8 bytes each: a little less than there may be
 SHARED = 2  # chunks that stages of one launch are said to have: they use memory at the same time
 
@@ -70,9 +69,7 @@ def _loop(phase: Phase) -> Any:
 
 def _is_small(stage: Stage) -> bool:
     """Whether a loop that is as long for all tensors takes no longer than a launch, and little memory waits for it."""
-    kernel: Any = stage.kernel
-    moved = sum([size_of(v.spec) for v in stage.operands])
-    return kernel.kernel.code.programs <= PROCESSORS and moved <= SMALL
+    return sum([size_of(v.spec) for v in stage.operands]) <= SMALL
 
 
 def _joined(phases: Sequence[Phase]) -> Phase:
