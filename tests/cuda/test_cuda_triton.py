@@ -50,6 +50,7 @@ INTERPRETED = {
     "a product and a bias": lambda x: F.linear(x, genesis.cat([x, x]), x[0, :10]),
     "products of a batch": lambda x: genesis.stack([x, x + 1.0]) @ genesis.stack([x.t(), x.t()]),
     "nan": lambda x: genesis.where(x > 1, float("nan"), x).amax(1),
+    "nan, smallest": lambda x: genesis.where(x > 1, float("nan"), x).amin(0),
 }
 
 
@@ -146,6 +147,14 @@ STOCK = {  # a function, shapes, and whether 16 bytes are read at once
     "odd rows": (lambda x: x.softmax(1), [(8, 50257)], False),
 }
 FEW = ("add", "softmax", "sum of columns")
+
+
+@pytest.mark.slow
+def test_an_extreme_of_floats_is_one_reduction():
+    """An instruction of the hardware keeps what is missing: lanes wait for each other once."""
+    (code,) = kernels_of(lambda x: x.amax(1), (1024, 8192), dtype="bfloat16")
+    text = triton.text_of(triton.compiled(code.source, code.signature, (0, 1), code.warps))
+    assert "MNMX.NAN" in text and text.count("BAR.SYNC") == 1
 
 
 def looked_at(name, dtype="float32"):

@@ -22,6 +22,7 @@ _UFUNCS = {
 }  # fmt: skip
 # of `genesis.jit.lowering.triton_activations`
 _INSTRUCTIONS = {"power_of_two": np.exp2, "reciprocal": np.reciprocal}
+_REDUCTIONS = {"largest": np.max, "smallest": np.min}  # of `emit_triton`, which the interpreter does one by one
 
 
 class Pointer:
@@ -79,6 +80,19 @@ def _of_tensors(compute: Any) -> Any:
     return call
 
 
+def _of_all(reduce: Any) -> Any:
+    """A reduction over the first dimension of one of the interpreter's tensors."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def call(x: Any) -> Any:
+        out = np.asarray(reduce(x.handle.data, axis=0))
+        kind = tl.block_type(x.dtype.scalar, list(out.shape)) if out.shape else x.dtype.scalar
+        return tl.tensor(TensorHandle(np.atleast_1d(out), x.dtype.scalar), kind)
+
+    return call
+
+
 def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[Any]:
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
@@ -87,6 +101,8 @@ def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[A
     kernel.fn.__globals__["libdevice"] = Library()
     for name, compute in _INSTRUCTIONS.items():
         kernel.fn.__globals__[name] = _of_tensors(compute)
+    for name, reduce in _REDUCTIONS.items():
+        kernel.fn.__globals__[name] = _of_all(reduce)
     given = []
     for value in arguments:
         if isinstance(value, np.ndarray):

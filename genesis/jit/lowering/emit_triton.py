@@ -46,6 +46,7 @@ FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: 
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
 STAGES = 3  # rounds that are under way at once, if what they read fits into
 SHARED = 160 << 10  # bytes of shared memory
+_EXTREMES = {"maximum": "largest", "minimum": "smallest"}  # of floats: what is missing stays missing
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
 
 
@@ -355,19 +356,38 @@ class _Writer(Values):
         if dtype.kind == "b":
             return self.name(f"{_JOINS[total.op]}({value}.to(tl.int32), 0) != 0")
         if total.op in ("maximum", "minimum") and dtype.kind == "f":
-            rest = self.name(f"{_JOINS[total.op]}(tl.where({value} != {value}, {self._neutral(total)}, {value}), 0)")
-            missing = f"tl.max(({value} != {value}).to(tl.int32), 0) > 0"
-            return self.name(f"tl.where({missing}, float('nan'), {rest})")
+            return self.name(f"{_EXTREMES[total.op]}({value})")
         return self.name(f"{_JOINS[total.op]}({value}, 0)")
 
 
 _HEAD = [
     *triton_code.HEAD,
-    "",
-    "@triton.jit",
-    "def _product(x, y):",
-    "    return x * y",
-    "",
+    *"""
+@triton.jit
+def _product(x, y):
+    return x * y
+
+
+@triton.jit
+def _maximum(x, y):
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _minimum(x, y):
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def largest(x):
+    return tl.reduce(x, 0, _maximum)
+
+
+@triton.jit
+def smallest(x):
+    return tl.reduce(x, 0, _minimum)
+
+""".splitlines(),
 ]
 
 
