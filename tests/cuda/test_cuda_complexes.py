@@ -23,6 +23,18 @@ TOGETHER = {
     "polar": lambda x, y: genesis.polar(x.abs(), x.angle()) + genesis.complex(x.real, y.imag),
     "conversions": lambda x, y: x.real.exp().to(x.dtype) * y + x.to(genesis.complex128).to(x.dtype),
     "rotations": lambda x, y: genesis.view_as_real(genesis.view_as_complex(genesis.view_as_real(x).contiguous()) * y),
+    "integers": lambda x, y: (
+        x * genesis.arange(7, device=x.device) + genesis.ones(5, 1, device=x.device, dtype=genesis.int32) * y
+    ),
+    "running sums": lambda x, y: x.cumsum(0) + y.t().cumsum(-1).t(),
+    "a border of zeros": lambda x, y: genesis.nn.functional.pad(x * y, (1, 2, 0, 3)),
+    "norms": lambda x, y: (
+        x.norm(),
+        y.norm(dim=1),
+        genesis.linalg.vector_norm(x, 1, dim=0),
+        x.norm(float("inf"), dim=0),
+    ),
+    "powers": lambda x, y: x**2 + y**3 + x.pow(7) * 0.01 + y.pow(4.0),
     "in place": lambda x, y: x.clone().mul_(y).add_(1.0),
 }
 

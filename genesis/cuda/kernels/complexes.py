@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, contiguous_strides
+from genesis.arrays.spec import Spec
 from genesis.core.call.op import REGISTRY, Op
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
-from genesis.cuda.kernels.moves import broadcast, contiguous
+from genesis.cuda.kernels.moves import broadcast
+from genesis.cuda.kernels.pairs import from_pairs, in_pairs, pairs_of, part_of, real_of
 from genesis.cuda.runtime.streams import current
 
 FLAG = np.dtype(np.bool_)
 MOST = 1 << 30  # elements
+MOST_PRODUCTS = 17  # whole powers below this are products
 
 # what a lane writes, of the parts of x and y: two parts, or one number
 _SMITH = """
@@ -143,34 +145,6 @@ JOIN = Code(
     _join,
 )
 
-# ---- memory
-
-
-def real_of(dtype: Any) -> Any:
-    return np.dtype(f"f{dtype.itemsize // 2}")
-
-
-def part_of(x: CudaArray, which: int) -> CudaArray:
-    """The real (0) or imaginary (1) parts, as a view."""
-    real = real_of(x.dtype)
-    return x.seen(which * real.itemsize, x.shape, tuple([2 * s for s in x.strides]), real)
-
-
-def pairs_of(x: CudaArray) -> CudaArray:
-    """The parts along one more dimension, as a view."""
-    return x.seen(0, (*x.shape, 2), (*[2 * s for s in x.strides], 1), real_of(x.dtype))
-
-
-def _from_pairs(pairs: CudaArray) -> CudaArray:
-    held = contiguous(pairs)
-    return held.seen(0, held.shape[:-1], contiguous_strides(held.shape[:-1]), np.dtype(f"c{2 * held.dtype.itemsize}"))
-
-
-def in_pairs(x: CudaArray, shape: tuple[int, ...]) -> Placed:
-    """Both parts of each element, along a shape that an array broadcasts to."""
-    strides = broadcast(x, shape)
-    return Placed(part_of(x, 0), tuple([2 * s for s in strides]), ((2, 1),))
-
 
 def number(value: Any, dtype: Any, device: Any) -> CudaArray:
     """A number of the program as an array, filled in place: nothing is copied from the host."""
@@ -200,6 +174,8 @@ def computed(op: Op, args: tuple[Any, ...]) -> Any:
         return _total(op.name, *args)
     if op.name in BILINEAR:
         return _product(op.name, *args)
+    if op.name in _OF_PARTS:
+        return _OF_PARTS[op.name](*args)
     if op.name not in PARTS and op.name not in NUMBERS:
         return NotImplemented
     given = args[: 2 if op.name in TWO else 1]
@@ -208,13 +184,13 @@ def computed(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def _alike(given: tuple[Any, ...]) -> list[CudaArray] | None:
-    """Operands, of which some may be numbers or real, as complex arrays of one dtype; None of others."""
+    """Operands, of which some may be numbers, real or whole, as complex arrays of one dtype; None of others."""
     arrays = [x for x in given if isinstance(x, CudaArray)]
     if len(arrays) < sum([not isinstance(x, int | float | complex) for x in given]):
         return None
-    kind = np.result_type(*[x.dtype for x in arrays], np.complex64)
-    if kind.kind != "c" or not all([x.dtype.char in "fdFD" for x in arrays]):
+    if not all([x.dtype.char in "fdFD" or x.dtype.kind in "iub" for x in arrays]):
         return None
+    kind = np.result_type(*[x.dtype for x in arrays if x.dtype.kind in "fc"], np.complex64)
     (first, *_) = arrays
     return [_converted(x, kind) if isinstance(x, CudaArray) else number(x, kind, first.device) for x in given]
 
@@ -258,7 +234,7 @@ def _total(name: str, input: CudaArray, dim: Any, keepdim: bool, dtype: Any = No
     given = (dim,) if isinstance(dim, int) else dim
     dims = tuple([d % input.ndim for d in given]) if given else tuple(range(input.ndim))
     rest = () if dtype is None else (real_of(input.dtype),)
-    return _from_pairs(MEMORY.kernel(REGISTRY[name])(pairs_of(input), dims, keepdim, *rest))
+    return from_pairs(MEMORY.kernel(REGISTRY[name])(pairs_of(input), dims, keepdim, *rest))
 
 
 def _product(name: str, *args: Any) -> Any:
@@ -272,6 +248,45 @@ def _product(name: str, *args: Any) -> Any:
     (a, b), (c, d) = ([MEMORY.copy(part_of(z, i)) for i in (0, 1)] for z in (x, y))
     of = (lambda p, q: multiply([p, q], *args[1:])) if wrapped else multiply
     return joined(sub(of(a, c), of(b, d)), add(of(a, d), of(b, c)))
+
+
+def _running(input: CudaArray, dim: int, dtype: Any) -> Any:
+    """Running sums, of both parts."""
+    if not input.ndim or not input.size or dtype not in (None, input.dtype):
+        return NotImplemented
+    return from_pairs(MEMORY.kernel(REGISTRY["cumsum"])(pairs_of(input), dim % input.ndim, real_of(input.dtype)))
+
+
+def _padded(input: CudaArray, pad: Any, value: Any = 0) -> Any:
+    """With a border of zeros, which both parts have."""
+    if value or not input.size:
+        return NotImplemented
+    return from_pairs(MEMORY.kernel(REGISTRY["constant_pad_nd"])(pairs_of(input), (0, 0, *pad), 0))
+
+
+def _normed(input: CudaArray, p: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Any:
+    """The norm of absolute values."""
+    if dtype is not None:
+        return NotImplemented
+    return MEMORY.kernel(REGISTRY["norm"])(MEMORY.kernel(REGISTRY["abs"])(input), p, dim, keepdim, None)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """A small whole power, by products."""
+    if not isinstance(x, CudaArray) or not isinstance(y, int | float) or y not in range(2, MOST_PRODUCTS):
+        return NotImplemented
+    multiply = MEMORY.kernel(REGISTRY["mul"])
+    half = x if y < 4 else _power(x, y // 2)
+    square = multiply(half, half)
+    return multiply(square, x) if y % 2 else square
+
+
+_OF_PARTS: dict[str, Callable[..., Any]] = {
+    "cumsum": _running,
+    "constant_pad_nd": _padded,
+    "norm": _normed,
+    "pow": _power,
+}
 
 
 def joined(re: CudaArray, im: CudaArray) -> CudaArray:

@@ -7,7 +7,7 @@ from typing import Any
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.op import REGISTRY
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.complexes import real_of
+from genesis.cuda.kernels.pairs import real_of
 from genesis.cuda.libraries.cusolver import INT, Solver, count_of, solver
 
 

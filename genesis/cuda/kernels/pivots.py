@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.complexes import in_pairs, part_of, real_of
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+from genesis.cuda.kernels.pairs import in_pairs, part_of, real_of
 
 INT = np.dtype(np.int32)
 

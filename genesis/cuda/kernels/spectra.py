@@ -11,7 +11,7 @@ import numpy as np
 
 from genesis.core.call.op import REGISTRY
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.complexes import pairs_of, part_of, real_of
+from genesis.cuda.kernels.pairs import pairs_of, part_of, real_of
 from genesis.cuda.libraries import cufft
 from genesis.cuda.libraries.loading import library
 from genesis.ops.fourier.spectra import COMPLEX
