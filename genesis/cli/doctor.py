@@ -27,7 +27,10 @@ OPTIONAL = {  # what each adds, and the command that installs it
     "pillow": ("pictures: genesis.datasets.ImageFolder", f'pip install "{DISTRIBUTION}[images]"'),
     "cuda-bindings": ("GPUs of NVIDIA: genesis.cuda", f'pip install "{DISTRIBUTION}[cuda]"'),
     "triton": ("kernels for GPUs of NVIDIA", f'pip install "{DISTRIBUTION}[cuda]"'),
-    "nvmath-python": ("products on GPUs by cuBLASLt", f'pip install "{DISTRIBUTION}[cuda-libraries]"'),
+    "nvmath-python": (
+        "products, Fourier transforms and factors of matrices on GPUs by NVIDIA's libraries",
+        f'pip install "{DISTRIBUTION}[cuda-libraries]"',
+    ),
     "nvidia-cudnn-frontend": (
         "attention and convolutions on GPUs by cuDNN",
         f'pip install "{DISTRIBUTION}[cuda-libraries]"',

@@ -243,6 +243,16 @@ def test_errors_are_those_of_the_cpu(dtype, library):
     assert L.inv_ex(singular.to("cuda")).info.tolist() == [0, 0, 2]
 
 
+def test_drivers_of_singular_values(library):
+    x = matrix(4, 3)
+    for driver in ("gesvd", "gesvdj", "gesvda"):
+        same(
+            lambda x, driver=driver: L.svdvals(x, driver=driver if x.device.type == "cuda" else None), x, tolerance=1e-5
+        )
+    with pytest.raises(RuntimeError, match="linalg.svd: driver must be one of gesvd, gesvdj, gesvda, got 'x'"):
+        L.svd(x.to("cuda"), driver="x")
+
+
 def test_iterations_that_do_not_end():
     with emulated() as driver:
         made = Cusolver(driver, fails=5), Cublas(driver)

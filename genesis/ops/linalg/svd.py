@@ -95,6 +95,9 @@ def singular_vectors(A: Array, full_matrices: bool) -> Any:
     return tuple(host.lapack("linalg.svd", np.linalg.svd, A, full_matrices))
 
 
+_DRIVERS = ("gesvd", "gesvdj", "gesvda")
+
+
 @composite(method=False, dtypes="Fc", torch_name="linalg.svd")
 def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Singular value decomposition, $A = U \\text{diag}(S) V^H$.
@@ -106,7 +109,7 @@ def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = No
     Args:
         A: (\\*, m, n)
         full_matrices: U (\\*, m, m) and Vh (\\*, n, n); else the first k columns and rows, k the smaller size
-        driver: must be None, as on every CPU
+        driver: None; on CUDA also "gesvd", "gesvdj" or "gesvda", which give the same: cuSOLVER's gesvdj is what computes
 
     Returns:
         ``(U, S, Vh)``, S (\\*, k) real and descending
@@ -119,13 +122,17 @@ def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = No
     >>> genesis.linalg.svd(genesis.tensor([[3., 0.], [0., -4.]])).S
     tensor([4., 3.])
     """
-    _no_driver("linalg.svd", driver)
+    _check_driver("linalg.svd", driver, A)
     return results_out("linalg.svd", svd_result(*singular_vectors(A, full_matrices)), out)
 
 
-def _no_driver(name: str, driver: Any) -> None:
-    if driver is not None:
+def _check_driver(name: str, driver: Any, A: Tensor) -> None:
+    if driver is None:
+        return
+    if not isinstance(A, Tensor) or A.device.type != "cuda":
         raise ShapeError(message(name, f"a driver is for CUDA, got {driver!r}", hint="driver=None"))
+    if driver not in _DRIVERS:
+        raise ShapeError(message(name, f"driver must be one of {', '.join(_DRIVERS)}, got {driver!r}"))
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.svdvals")
@@ -136,7 +143,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> 
     >>> genesis.linalg.svdvals(genesis.tensor([[3., 0.], [0., -4.]]))
     tensor([4., 3.])
     """
-    _no_driver("linalg.svdvals", driver)
+    _check_driver("linalg.svdvals", driver, A)
     values = singular_vectors(A, False)[1]
     return values if out is None else write_out("linalg.svdvals", values, out)
 
