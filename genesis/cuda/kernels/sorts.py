@@ -64,12 +64,14 @@ class InPlace(Launched):
 
 
 class Tiles(InPlace):
-    """Sorts every tile, upwards where the bit ``k`` of its place is 0."""
+    """Sorts every tile, upwards where the bit ``k`` of its place is 0. What is ``merged`` goes up and then down, or down and
+    then up: of 2048 integers that takes 11 rounds of comparisons, where sorting any takes 66.
+    """
 
-    def __init__(self, tile: int) -> None:
+    def __init__(self, tile: int, merged: bool) -> None:
         self.tile = tile
         self.rows = max(PAIRS // tile, 1)
-        self.source = _TILES.format(tile=tile, rows=self.rows)
+        self.source = _TILES.format(tile=tile, rows=self.rows, sort="bitonic_merge" if merged else "sort")
         self.signature, self.letters, self.warps = ("*i64", "i64", "i64"), "Qqq", 8 if tile > 512 else 4
         self.free = frozenset({2})
 
@@ -90,7 +92,7 @@ def kernel(data, n, k):
     first = (tl.program_id(0).to(tl.int64) * {rows} + tl.arange(0, {rows})[:, None]) * {tile}
     lane = tl.arange(0, {tile})[None, :]
     inside = (first < n) & (lane >= 0)
-    x = tl.sort(tl.load(data + first + lane, mask=inside, other=0), dim=1)
+    x = tl.{sort}(tl.load(data + first + lane, mask=inside, other=0), dim=1)
     tl.debug_barrier()
     to = tl.where((first & k) == 0, lane, {tile} - 1 - lane)
     tl.store(data + first + to, x, mask=inside)
@@ -127,8 +129,8 @@ def kernel(data, n, j, k):
 
 
 @functools.cache
-def tiles(size: int) -> Tiles:
-    return Tiles(size)
+def tiles(size: int, merged: bool = False) -> Tiles:
+    return Tiles(size, merged)
 
 
 STEP = Step()
@@ -147,7 +149,7 @@ def sort_rows(data: CudaArray) -> None:
         while j >= tile:
             STEP.start(data.on, stream, (-(-n // (2 * PAIRS)), 1, 1), (data.address, n, j, bit))
             j //= 2
-        kernel.start(data.on, stream, grid, (data.address, n, bit))
+        tiles(tile, merged=True).start(data.on, stream, grid, (data.address, n, bit))
         k *= 2
 
 
