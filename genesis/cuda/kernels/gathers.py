@@ -15,6 +15,7 @@ import numpy as np
 from genesis.base.errors import IndexOutOfRange, message
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.runtime.reports import BITS
 
 INDEX = "index"  # the name that errors of `x[...]` have
@@ -112,6 +113,16 @@ def named(shape: tuple[int, ...], strides: tuple[int, ...], indices: CudaArray, 
     """For an array of this shape and layout; None for keys of other things than slices, None and tensors."""
     if not all([k is None or k is Ellipsis or isinstance(k, slice | str) for k in key]):
         return None
+    parts = tuple([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in key])
+    return _named(tuple(shape), tuple(strides), indices.shape, indices.strides, parts)
+
+
+@functools.lru_cache(KNOWN)
+def _named(
+    shape: tuple[int, ...], strides: tuple[int, ...], of: tuple[int, ...], steps: tuple[int, ...], parts: Any
+) -> Named:
+    """The same by the shape and the strides of the index tensors; slices, which Python gives no hash, are three numbers."""
+    key = tuple([slice(*k) if isinstance(k, tuple) else k for k in parts])
     tensors = [i for i, k in enumerate(key) if isinstance(k, str)]
     together = tensors[-1] - tensors[0] == len(tensors) - 1  # else NumPy puts what they name in front
     at = next((i for i, k in enumerate(key) if k is Ellipsis), len(key))
@@ -126,12 +137,12 @@ def named(shape: tuple[int, ...], strides: tuple[int, ...], indices: CudaArray, 
     before = [d for d in rest if together and d < of_tensors[0]]
     after = rest[len(before) :]
     skip = 1 if len(tensors) > 1 else 0
-    many = len(indices.shape) - skip
+    many = len(of) - skip
     return Named(
         offset,
-        (*[view.shape[d] for d in before], *indices.shape[skip:], *[view.shape[d] for d in after]),
+        (*[view.shape[d] for d in before], *of[skip:], *[view.shape[d] for d in after]),
         (*[view.strides[d] for d in before], *[0] * many, *[view.strides[d] for d in after]),
-        (*[0] * len(before), *indices.strides[skip:], *[0] * len(after)),
+        (*[0] * len(before), *steps[skip:], *[0] * len(after)),
         tuple([(view.shape[d], view.strides[d]) for d in of_tensors]),
         tuple(range(len(before), len(before) + many)),
     )
