@@ -44,23 +44,33 @@ def fourier(input: CudaArray, dim: tuple[int, ...], forward: bool, scale: float)
     return scaled(input, scale)
 
 
-def half_spectrum(input: CudaArray, dim: int, scale: float) -> Any:
+def half_spectrum(input: CudaArray, dim: tuple[int, ...], scale: float) -> Any:
+    """Over three dimensions at once, the last of which is halved; over others then."""
     if not _there(input, "fd"):
         return NotImplemented
-    shape = _with(input.shape, dim, input.shape[dim] // 2 + 1)
+    *others, last = dim
+    others.sort()
+    first, together = others[: 1 - cufft.MOST], others[1 - cufft.MOST :]
     kind: Any = COMPLEX[input.dtype.itemsize]
-    out = MEMORY.empty(shape, kind, input.device)
-    return scaled(out, scale) if cufft.transformed(input, out, (dim,), True) else NotImplemented
+    out = MEMORY.empty(_with(input.shape, last, input.shape[last] // 2 + 1), kind, input.device)
+    if not cufft.transformed(input, out, (*together, last), True):
+        return NotImplemented
+    return fourier(out, tuple(first), True, scale) if first else scaled(out, scale)
 
 
-def from_half_spectrum(input: CudaArray, dim: int, n: int, scale: float) -> Any:
+def from_half_spectrum(input: CudaArray, dim: tuple[int, ...], n: int, scale: float) -> Any:
+    """The last dimension by itself, for there imaginary parts do not count that the others leave."""
     if not _there(input, "FD"):
         return NotImplemented
-    half = cufft.with_last(input, (dim,))
-    MEMORY.assign(half, input)
-    _make_real(half, dim, n)
-    out = MEMORY.empty(_with(input.shape, dim, n), real_of(input.dtype), input.device)
-    return scaled(out, scale) if cufft.transformed(half, out, (dim,), False) else NotImplemented
+    *others, last = dim
+    known = fourier(input, tuple(others), False, 1.0) if others else input
+    if known is NotImplemented:
+        return known
+    half = cufft.with_last(known, (last,))
+    MEMORY.assign(half, known)
+    _make_real(half, last, n)
+    out = MEMORY.empty(_with(input.shape, last, n), real_of(input.dtype), input.device)
+    return scaled(out, scale) if cufft.transformed(half, out, (last,), False) else NotImplemented
 
 
 def _with(shape: tuple[int, ...], dim: int, n: int) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms, by NumPy's pocketfft; float32 stays in 32 bits.
 
-Three ops compute them without a factor of their own: complex to complex over several dimensions, real to half a
-spectrum, and half a spectrum to real numbers, each over one. All are linear, and the adjoint of a transform is one.
+Three ops compute them without a factor of their own, over several dimensions: complex to complex, real to half a
+spectrum, and half a spectrum to real numbers. All are linear, and the adjoint of a transform is one.
 ``genesis.fft`` is the table of contents.
 """
 
@@ -111,9 +111,8 @@ def _of_real(forward: bool) -> Callable[..., Tensor]:
         if not dims:
             raise ShapeError(message(name, "at least one dimension must be transformed"))
         scale = _scale(name, norm, math.prod([x.shape[d] for d in dims]), forward)
-        result = half_spectrum(x, dims[-1], scale)
-        result = result if forward else result.conj()
-        return fourier(result, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else result
+        result = half_spectrum(x, tuple(dims), scale)
+        return result if forward else result.conj()  # type: ignore[no-any-return]
 
     return transform
 
@@ -129,9 +128,8 @@ def _to_real(forward: bool) -> Callable[..., Tensor]:
         n = length(name, last)
         x = _resize(name, x, [*sizes[:-1], n // 2 + 1], dims)
         count = math.prod([x.shape[d] for d in dims[:-1]]) * n
-        x = fourier(x, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else x
         x = x.conj() if forward else x
-        return from_half_spectrum(x, dims[-1], n, _scale(name, norm, count, forward))  # type: ignore[no-any-return]
+        return from_half_spectrum(x, tuple(dims), n, _scale(name, norm, count, forward))  # type: ignore[no-any-return]
 
     return transform
 
