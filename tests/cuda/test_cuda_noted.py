@@ -84,7 +84,7 @@ def test_graphs_of_a_library_are_built_by_several_threads():
             with noting(device_at(0)) as notes:
                 work()
             assert dnn.graphs == 0 and dnn.done == [] and len(notes.builds) == 2
-            workers.build_all(notes.builds.values())
+            workers.prepare(notes)
             assert dnn.graphs == 2 and len(dnn.streams) > 1  # each thread has a handle
             there = work()
             assert dnn.graphs == 2 and dnn.done == ["conv_fprop"] * 2

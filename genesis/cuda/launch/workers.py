@@ -104,9 +104,12 @@ class Told:
 
 
 def prepare(notes: Notes) -> None:
-    """Have everything ready that was noted."""
-    compile_all(notes.codes)
-    build_all(notes.builds.values())
+    """Have everything ready that was noted, both kinds at once."""
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(build_all, notes.builds.values()) if notes.builds else None
+        compile_all(notes.codes)
+        if building is not None:
+            building.result()
 
 
 def build_all(builds: Collection[Callable[[], Any]]) -> None:
