@@ -16,9 +16,10 @@ from genesis.arrays.spec import contiguous_strides, strides_of
 from genesis.base.device import device as DeviceName  # noqa: N812
 from genesis.base.narrow import converted, restrided
 from genesis.cuda.layouts import ALIGNED, Layout, layout
+from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.blocks import Block
 from genesis.cuda.memory.pinned import block_of, pinned
-from genesis.cuda.memory.sequence import crosses, source_of, taken_elsewhere
+from genesis.cuda.memory.sequence import crosses, here, taken_elsewhere
 from genesis.cuda.runtime import connection
 from genesis.cuda.runtime.devices import Device, current_index, device_at
 from genesis.cuda.runtime.reports import checked
@@ -276,7 +277,7 @@ def laid_so(layout: Layout, stream: Stream) -> CudaArray:
     out: CudaArray = _new(CudaArray)
     out.storage = storage = _new(Storage)
     storage.on = on = layout.on
-    storage.allocator = source = source_of(on)
+    storage.allocator = source = here.source or on.kept.get("allocator") or allocator(on)
     storage.block = block = source.take(layout.count, stream)
     storage.stream = block.segment.room.stream
     out.address, out.shape, out.dtype, out.strides = block.address, layout.shape, layout.dtype, layout.strides

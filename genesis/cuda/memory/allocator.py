@@ -50,6 +50,7 @@ class Allocator:
     def __init__(self, on: Device) -> None:
         self.on = on
         self.statistics = Statistics()
+        self._of_blocks = self.statistics.of_blocks()
         self.rooms: dict[tuple[int, int], Room] = {}
         self.gone: deque[Block] = deque()  # given back since the last call, by finalizers
         # nobody has a block any more: called by finalizers, in any thread and at any time
@@ -82,7 +83,16 @@ class Allocator:
             ready = room.ready.get(size)
             block = ready.pop() if ready else self._cut(room, size, count)
             block.asked = count
-            self.statistics.taken(block.size, count)
+            blocks, sizes, wanted = self._of_blocks
+            blocks.current = more = blocks.current + 1
+            if more > blocks.peak:
+                blocks.peak = more
+            sizes.current = more = sizes.current + block.size
+            if more > sizes.peak:
+                sizes.peak = more
+            wanted.current = more = wanted.current + count
+            if more > wanted.peak:
+                wanted.peak = more
             return block
 
     def _cut(self, room: Room, size: int, count: int) -> Block:
@@ -96,39 +106,42 @@ class Allocator:
         rest = split(block, size)
         if rest is not None:
             room.put(rest)
-        block.free = False
+        block.free, block.home = False, room.ready.setdefault(block.size, [])
         self.statistics.add(active=1, active_bytes=block.size)
         return block
 
     def _sort(self) -> None:
         """Make what was given back ready to be taken again, where no other stream uses it."""
         gone, recording = self.gone, self.pool.number != DEFAULT  # no event can be asked then
-        given_back = self.statistics.given_back
+        blocks, sizes, wanted = self._of_blocks
         for _ in range(len(gone)):
             block = gone.popleft()
-            room, size = block.segment.room, block.size
-            if recording and (block.foreign or room.pool == DEFAULT):
+            size, asked = block.size, block.asked
+            if recording and (block.foreign or block.segment.room.pool == DEFAULT):
                 gone.append(block)
                 continue
-            given_back(size, block.asked)
+            blocks.current -= 1
+            blocks.freed += 1
+            sizes.current -= size
+            sizes.freed += size
+            wanted.current -= asked
+            wanted.freed += asked
             if block.foreign:
                 self._park(block, [stream.record_event() for stream in block.foreign])
                 block.foreign.clear()
             elif size > READY:
                 self._free(block)
-            elif size in room.ready:
-                room.ready[size].append(block)
             else:
-                room.ready[size] = [block]
+                block.home.append(block)
 
     def collect(self) -> None:
         """Make what was given back free, and one with free neighbours, where nobody uses it any more."""
         with self._lock:
             self._sort()
             for room in self.rooms.values():
-                while room.ready:
-                    for block in room.ready.popitem()[1]:
-                        self._free(block)
+                for ready in room.ready.values():
+                    while ready:
+                        self._free(ready.pop())
             self._look_after_parked()
 
     def _look_after_parked(self) -> None:

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 from genesis.base.errors import message
 from genesis.cuda.memory.allocator import DEFAULT, Allocator, allocator
@@ -30,7 +30,7 @@ class _Thread(threading.local):
     source: Source | None = None  # where its arrays have their memory from; None: the allocator of their device
 
 
-_thread = _Thread()
+here = _Thread()
 
 
 class Source(Protocol):
@@ -147,25 +147,20 @@ class Planned:
 @contextmanager
 def taking(source: Source | None) -> Iterator[None]:
     """Inside, this thread's arrays have their memory from a source; None: from the allocator, whatever is written down."""
-    before, _thread.source = _thread.source, source
+    before, here.source = here.source, source
     try:
         yield
     finally:
-        _thread.source = before
+        here.source = before
 
 
 def crosses(what: str) -> None:
     """Something goes through the host now: who writes down a sequence notes it."""
-    source = _thread.source
+    source = here.source
     if isinstance(source, Sequence) and not source.crossed:
         source.crossed = what
 
 
-def source_of(on: Device) -> Any:
-    """Where arrays of a device have their memory from."""
-    return _thread.source or on.kept.get("allocator") or allocator(on)
-
-
 def taken_elsewhere(on: Device) -> bool:
     """Whether this thread's arrays of a device have their memory from a sequence or a pool of its own."""
-    return _thread.source is not None or allocator(on).pool.number != DEFAULT
+    return here.source is not None or allocator(on).pool.number != DEFAULT

@@ -40,34 +40,11 @@ class Statistics:
 
     gauges: dict[str, Gauge] = field(default_factory=lambda: {name: Gauge() for name in GAUGES})
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
-    _of_blocks: tuple[Gauge, Gauge, Gauge] = field(init=False)
 
-    def __post_init__(self) -> None:
+    def of_blocks(self) -> tuple[Gauge, Gauge, Gauge]:
+        """How many blocks are in use, their bytes, and the bytes that were asked for: what every tensor changes."""
         gauges = self.gauges
-        self._of_blocks = gauges["allocation"], gauges["allocated_bytes"], gauges["requested_bytes"]
-
-    def taken(self, size: int, asked: int) -> None:
-        """Somebody has a block: `add` without its loop, for every tensor does that."""
-        blocks, sizes, wanted = self._of_blocks
-        blocks.current = count = blocks.current + 1
-        sizes.current = size = sizes.current + size
-        wanted.current = asked = wanted.current + asked
-        if count > blocks.peak:
-            blocks.peak = count
-        if size > sizes.peak:
-            sizes.peak = size
-        if asked > wanted.peak:
-            wanted.peak = asked
-
-    def given_back(self, size: int, asked: int) -> None:
-        """Nobody has a block any more."""
-        blocks, sizes, wanted = self._of_blocks
-        blocks.current -= 1
-        blocks.freed += 1
-        sizes.current -= size
-        sizes.freed += size
-        wanted.current -= asked
-        wanted.freed += asked
+        return gauges["allocation"], gauges["allocated_bytes"], gauges["requested_bytes"]
 
     def add(self, **amounts: int) -> None:
         for name, amount in amounts.items():
