@@ -121,7 +121,7 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
         if kernel is not None:
             result = kernel(*at_home)
     except Exception as error:
-        if not isinstance(error, GenesisError) or isinstance(error, EXPLAINED):
+        if _explained(error):
             infer(op, arrays)  # raises an error that explains, if it can
         raise
     if result is NotImplemented:
@@ -162,9 +162,16 @@ def of_floats_there(op: Op, x: Any, *other: Any) -> Any:
             return None
     try:
         r = kernel(x, *other)
-    except Exception:  # what comes next explains
-        return None
+    except Exception as error:
+        if not _explained(error):
+            raise
+        return None  # what comes next explains
     return None if r is NotImplemented else r
+
+
+def _explained(error: Exception) -> bool:
+    """Whether an error of a kernel is one of which `infer` may say more."""
+    return isinstance(error, EXPLAINED) or not isinstance(error, GenesisError | Warning)
 
 
 def device_operands(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:

@@ -27,7 +27,6 @@ from genesis.base.errors import (
 )
 from genesis.base.quiet import silent
 from genesis.core.call.computing import (
-    EXPLAINED,
     compute,
     compute_operands,
     device_operands,
@@ -238,39 +237,35 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
 def run_there(op: Op, args: tuple[Any, ...]) -> Any:
     """`run` for ops of tensors that are all on one device, no mode open (half of the time)."""
     arrays: Any = [*args]
-    top: Any = None
-    edges: list[Any] = []
+    top = kind = device = None
+    recorded = False
     for i in op.tensors:
         x = args[i]
-        edges.append(None)
         if x is None:
             continue
-        if not isinstance(x, Tensor):
+        if x.__class__ is not Tensor and not isinstance(x, Tensor):
             return run(op, args)
         arrays[i] = a = x._array
-        if top is None:
+        if a.__class__ is not kind or a.device is not device:
+            if top is not None or not isinstance(a, DeviceArray):
+                return run(op, args)
             top, kind, device = a, a.__class__, a.device
-        elif a.__class__ is not kind or a.device is not device:
-            return run(op, args)
-        edges[-1] = x._node
-    if not isinstance(top, DeviceArray):
+        if x._node is not None:
+            recorded = True
+    if top is None:
         return run(op, args)
-    try:
-        r = on_device(op, arrays, top)
-    except EXPLAINED:
-        return run(op, args)  # fails again, and explains
+    r = on_device(op, arrays, top)
     if r.__class__ is tuple or r.__class__ is list:
-        return _several_there(op, args, edges, r)
+        return _several_there(op, args, recorded, r)
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None
-    for edge in edges:
-        if edge is not None:
-            if grad_mode.get() and op.node is not None and (r.dtype is F32 or differentiable(r.dtype)):
-                record(op, args, tuple(edges), out)
-            elif HISTORY_WATCHES or grad_mode.get():
-                unrecorded(op, edges, out)
-            break
+    if recorded:
+        edges = tuple([None if args[i] is None else args[i]._node for i in op.tensors])
+        if grad_mode.get() and op.node is not None and (r.dtype is F32 or differentiable(r.dtype)):
+            record(op, args, edges, out)
+        elif HISTORY_WATCHES or grad_mode.get():
+            unrecorded(op, edges, out)
     if op.kind.views:
         attach_view(out, args[0], op, args[1:])
     if LEVELS:
@@ -278,9 +273,11 @@ def run_there(op: Op, args: tuple[Any, ...]) -> Any:
     return out
 
 
-def _several_there(op: Op, args: tuple[Any, ...], edges: list[Any], results: Any) -> Any:
-    recorded = any([edge is not None for edge in edges]) and op.node is not None and grad_mode.get()
-    outs: Any = wrap_several(op, args, tuple(edges) if recorded else None, results)
+def _several_there(op: Op, args: tuple[Any, ...], recorded: bool, results: Any) -> Any:
+    edges = None
+    if recorded and op.node is not None and grad_mode.get():
+        edges = tuple([None if args[i] is None else args[i]._node for i in op.tensors])
+    outs: Any = wrap_several(op, args, edges, results)
     if op.kind.views:
         attach_view(outs, args[0], op, args[1:])
     if LEVELS:
