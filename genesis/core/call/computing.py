@@ -163,7 +163,7 @@ def of_floats_there(op: Op, x: Any, *other: Any) -> Any:
     try:
         r = kernel(x, *other)
     except Exception as error:
-        if not _explained(error):
+        if isinstance(error, Warning) or not _explained(error):
             raise
         return None  # what comes next explains
     return None if r is NotImplemented else r
@@ -171,7 +171,7 @@ def of_floats_there(op: Op, x: Any, *other: Any) -> Any:
 
 def _explained(error: Exception) -> bool:
     """Whether an error of a kernel is one of which `infer` may say more."""
-    return isinstance(error, EXPLAINED) or not isinstance(error, GenesisError | Warning)
+    return isinstance(error, EXPLAINED) or not isinstance(error, GenesisError)
 
 
 def device_operands(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:
