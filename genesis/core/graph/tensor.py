@@ -379,7 +379,7 @@ class Tensor(Methods):
         array: Any = self._array
         if shape or dtype.kind != "f" or not isinstance(array, np.ndarray | DeviceArray):
             return wrap(memory_of(array).ones(shape, dtype, self.device))
-        one = wrap(ONES[dtype] if array.__class__ is np.ndarray else memory_of(array).one(dtype, array.device))
+        one = wrap(ONES[dtype] if array.__class__ is np.ndarray else memory_of(array).one(dtype, self.device))
         one._counter = SHARED
         return one
 
