@@ -184,6 +184,26 @@ def test_gradients(name, dtype, library):
     same(gradients, *[make(dtype) for make in makers], tolerance=1e-8)
 
 
+@pytest.mark.parametrize(
+    "name", ["inverses", "solve a batch", "determinant", "qr of high ones", "svdvals", "triangles", "lstsq by qr"]
+)
+def test_rules_hold_on_the_device(name, library):
+    function, makers = CALLS[name]
+    inputs = [make("float64").to("cuda").requires_grad_() for make in makers]
+    assert genesis.autograd.gradcheck(function, inputs) and library[0].done + library[1].done
+
+
+def test_second_derivatives_hold_on_the_device(library):
+    x, y = regular(3, 3, dtype="float64").to("cuda").requires_grad_(), matrix(3, 2, dtype="float64").to("cuda")
+    assert genesis.autograd.gradgradcheck(L.solve, (x, y))
+    assert genesis.autograd.gradcheck(lambda x: L.cholesky(x @ x.mT), x)
+    assert genesis.autograd.gradgradcheck(
+        lambda x: L.slogdet(x).logabsdet, x, genesis.tensor(2.0, dtype=y.dtype, device="cuda")
+    )
+    with pytest.raises(genesis.autograd.GradcheckError, match="`x`"):
+        genesis.autograd.gradcheck(lambda x: x.detach() * x, x)
+
+
 def test_which_functions_do_it(library):
     """Small ones of a batch together, others one by one."""
     x = regular(3, 4, 4).to("cuda")

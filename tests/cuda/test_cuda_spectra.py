@@ -89,6 +89,13 @@ def test_gradients_of_transforms(name, dtype, library):
     same(gradient, number(*shape, dtype=dtype, parts=parts), tolerance=3e-3 if dtype == "float32" else 1e-10)
 
 
+@pytest.mark.parametrize("name", ["rows", "half of two", "back of two", "hermitian"])
+def test_rules_hold_on_the_device(name, library):
+    function, shape, parts, options = CALLS[name]
+    x = number(*shape, dtype="float64", parts=parts).to("cuda").requires_grad_()
+    assert genesis.autograd.gradcheck(lambda x: getattr(genesis.fft, function)(x, **options), (x,)) and library.done
+
+
 def test_what_is_read_stays(library):
     """cuFFT overwrites half a spectrum that real numbers come from."""
     x = number(3, 5, parts=True).to("cuda")

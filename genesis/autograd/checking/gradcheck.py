@@ -16,6 +16,7 @@ from genesis.autograd.checking.calls import Calls, is_floating, strided
 from genesis.autograd.checking.conduct import check_unused
 from genesis.autograd.checking.differences import DOUBLE, SINGLE, Array, Precision, column, inner, moved
 from genesis.autograd.checking.evidence import wrong_elements
+from genesis.autograd.checking.homes import from_the_host
 from genesis.autograd.checking.inputs import check_dtypes
 from genesis.autograd.checking.trial import Measured, Trial
 from genesis.autograd.gradients import grad
@@ -66,7 +67,7 @@ def gradcheck(
     >>> genesis.autograd.gradcheck(lambda x: x ** 2, genesis.ones(3, requires_grad=True), eps=1e-6)
     True
     """
-    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    func, arguments = from_the_host(func, (inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
     calls = Calls(func, arguments, {}, every=False)
     try:
         if not calls.positions:
@@ -248,12 +249,12 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     >>> genesis.autograd.gradgradcheck(lambda x: x ** 3, genesis.ones(3, requires_grad=True))
     True
     """
-    args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    func, args = from_the_host(func, (inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
     count = len(args)
     outs = _outputs(func(*args))
     rng = np.random.Generator(np.random.Philox(options.get("seed", 0) + 1))
     given = [wrap(_weights(rng, y)).requires_grad_() for y in outs] if grad_outputs is None else (
-        [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs))  # fmt: skip
+        from_the_host(func, (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs))[1])  # fmt: skip
 
     def first(*values: Any) -> tuple[Tensor, ...]:
         results = _outputs(func(*values[:count]))
