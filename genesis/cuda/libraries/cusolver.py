@@ -26,12 +26,12 @@ NAME, BLAS = "cusolver", "cublas"
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # that names of functions begin with
 KINDS = {"f": 0, "d": 1, "F": 4, "D": 5}  # cudaDataType
 LOWER, UPPER = 0, 1  # cublasFillMode
-LEFT, RIGHT = 0, 1  # cublasSideMode
+RIGHT = 1  # cublasSideMode
 NORMAL, TRANSPOSED = 0, 1  # cublasOperation
 WITH_VECTORS = 1  # cusolverEigMode
 SMALL = 512  # rows of matrices of a batch that are factored by one call
-TINY = 32  # rows and columns of those whose singular values are said by one call: no more are taken
-BYTE, INT, WORD = np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64)
+TINY = 32  # rows and columns of those whose singular values are computed by one call: no more are taken
+BYTE, INT = np.dtype(np.uint8), np.dtype(np.int32)
 
 
 def columns(x: CudaArray, like: tuple[int, ...] | None = None) -> CudaArray:
