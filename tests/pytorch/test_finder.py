@@ -89,7 +89,9 @@ from torch.distributed.constants import default_pg_timeout
 from torch.distributed.distributed_c10d import all_reduce
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.distributed.fsdp.fully_sharded_data_parallel import CPUOffload, FullyShardedDataParallel
-from torch.distributed.tensor.parallel import SequenceParallel, parallelize_module
+from torch.distributed._tensor.placement_types import Shard
+from torch.distributed.tensor.parallel import parallelize_module
+from torch.distributed.tensor.parallel.style import SequenceParallel
 import torch.distributed.autograd, torch.distributed.rpc as rpc
 """
     found: dict[str, object] = {}

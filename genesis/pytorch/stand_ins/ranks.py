@@ -93,10 +93,24 @@ def _composable_fsdp() -> Values:
     return _all_of("genesis.distributed.fsdp")
 
 
-@values("torch.distributed._tensor", "torch.distributed.tensor.placement_types")
+@values(
+    "torch.distributed._tensor",
+    "torch.distributed._tensor.placement_types",
+    "torch.distributed.tensor.placement_types",
+)
 def _tensor() -> Values:
-    """Where tensors in parts were at first, and the module of their placements."""
+    """Where tensors in parts were at first, and the modules of their placements."""
     return _all_of("genesis.distributed.tensor")
+
+
+@values(
+    "torch.distributed.tensor.parallel.api",
+    "torch.distributed.tensor.parallel.loss",
+    "torch.distributed.tensor.parallel.style",
+)
+def _tensor_parallel() -> Values:
+    """The modules of PyTorch in which they are defined."""
+    return _all_of("genesis.distributed.tensor.parallel")
 
 
 @values("torch.distributed.autograd", "torch.distributed.rpc")
