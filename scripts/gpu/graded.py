@@ -15,6 +15,8 @@ from genesis.nn import functional as F
 GRADED: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "layer_norm": (lambda x: F.layer_norm(x, x.shape[-1:], x[0].detach(), x[1].detach()), (130, 257)),
     "rms_norm": (lambda x: F.rms_norm(x, x.shape[-1:], x[0].detach()), (33, 1000)),
+    "a norm's own parameters": (lambda x: F.layer_norm(x, x.shape[-1:], x[0], x[1]), (1100, 300)),
+    "and of RMS norm": (lambda x: F.rms_norm(x, x.shape[-1:], x[0]), (600, 1029)),
     "softmax": (lambda x: x.softmax(1), (37, 300)),
     "cross_entropy": (lambda x: F.cross_entropy(x, classes(x)), (65, 5001)),
     "rows by index": (lambda x: x[classes(x.t())[:50] % 40], (40, 65)),

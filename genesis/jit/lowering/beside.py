@@ -24,6 +24,7 @@ F32 = np.dtype(np.float32)
 FEWEST = 1 << 9  # rows from which that pays
 NARROWEST, WIDEST = 1 << 8, 1 << 13  # columns of a row that a program takes at once
 SEVERAL = 8  # rows of a program, if there are as many for each processor: its totals are little beside them
+TOTALS = 1 << 14  # that a program has registers for, beside its rows
 LANES = 1 << 12  # that a processor goes through rows with
 
 

@@ -44,6 +44,7 @@ LANES = 1024  # of a block of rounds
 WIDTH, NARROW = 128, (8, 32)  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
+EACH = 1 << 8  # lanes of a warp, where totals of columns take registers as well
 STAGES = 3  # rounds that are under way at once, if what they read fits into
 SHARED = 160 << 10  # bytes of shared memory
 _EXTREMES = {"maximum": "largest", "minimum": "smallest"}  # of floats: what is missing stays missing
@@ -109,7 +110,7 @@ class _Writer(Values):
             letters + "i" * told,
             0 if told else programs,
             lanes,
-            8 if lanes > 4096 else 4,
+            self.warps or (8 if lanes > 4096 else 4),
         )
 
     def _exact(self) -> bool:
@@ -118,6 +119,7 @@ class _Writer(Values):
 
     most = LANES
     together = 1  # lanes that share a row
+    warps = 0  # if it matters
     rows: tuple[Axis, ...] = ()
     program = "pid"
 
@@ -211,7 +213,7 @@ class _Writer(Values):
         rounds is read before, and what the next ones read while the one before is computed.
         """
         lanes, key = max(_power(columns.extent), 32), ("lanes", (columns,))
-        self.most = max(lanes, 256)
+        self.most, self.warps = max(lanes, 256), min(max(lanes // EACH, 4), 16)
         at = self.once(key, f"tl.arange(0, {lanes})")
         mask = self.once(("mask", *key), f"{at} < {columns.extent}") if columns.extent % lanes else ""
         self._count([columns], at)

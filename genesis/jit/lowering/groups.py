@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.beside import Sums, are_rows
+from genesis.jit.lowering.beside import TOTALS, Sums, are_rows
 from genesis.jit.lowering.parts import Give, Part, Position, Read
 
 FEW = 1 << 14  # elements that one chunk may go through, where rows are too few for several
@@ -234,6 +234,8 @@ class Group:
             return "nothing goes row by row"
         if any([read.root in sums for part in parts for read in part.reads]):
             return "it reads sums of all rows"
+        if len(sums) * math.prod(axes[rows:]) > TOTALS:
+            return "there are many sums of columns"
         inside = {give.var for part in parts for give in part.gives}
         strides = [r.strides for part in parts for r in part.reads if r.root not in inside]
         strides += [give.strides for part in parts for give in part.gives]
