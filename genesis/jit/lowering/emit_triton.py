@@ -19,8 +19,10 @@ lanes. Sums of float32 numbers are in float32, unless an operand has 64 bits: th
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from genesis.core.call.scalars import Expression
 from genesis.jit.lowering import triton_code
 from genesis.jit.lowering.loops import (
     CALLED,
@@ -30,7 +32,9 @@ from genesis.jit.lowering.loops import (
     For,
     Nest,
     Statement,
+    Store,
     Total,
+    Value,
     loads_of,
     neutral,
     values_of,
@@ -114,8 +118,11 @@ class _Writer(Values):
         )
 
     def _exact(self) -> bool:
-        """Whether something is stored with more bits than 16."""
-        return any([self.nest.operands[i].itemsize > 2 for i in self.nest.writes if self.nest.operands[i].kind == "f"])
+        """Whether something is stored with more bits than 16; sums of what is stored with 16 need no more either."""
+        stores = list(_stores(self.nest.body))
+        elements = [s for s in stores if not isinstance(s.value.args[0] if _is_cast(s.value) else s.value, Total)]
+        dtypes = [self.nest.operands[s.operand] for s in elements or stores]
+        return any([dtype.itemsize > 2 for dtype in dtypes if dtype.kind == "f"])
 
     most = LANES
     together = 1  # lanes that share a row
@@ -391,6 +398,18 @@ def smallest(x):
 
 """.splitlines(),
 ]
+
+
+def _stores(body: Sequence[Statement]) -> Iterator[Store]:
+    for each in body:
+        if isinstance(each, Store):
+            yield each
+        else:
+            yield from _stores(each.body)
+
+
+def _is_cast(value: Value) -> bool:
+    return isinstance(value, Expression) and value.name == "cast"
 
 
 def _rounds(loop: For) -> int:
