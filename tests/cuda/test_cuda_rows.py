@@ -191,7 +191,13 @@ def calls():
 def test_machine_code(name):
     made = started(lambda: calls()[name]())
     texts = [machine_code(kernel, aligned) for kernel, aligned in {(k.source, a): (k, a) for k, a in made}.values()]
-    assert sum(["LDG.E.128" in text or "LDG.E.64" in text for text in texts]) >= 1
+    wide = (
+        "LDG.E.128",
+        "LDG.E.64",
+        "LDGSTS.E.BYPASS.128",
+        "LDGSTS.E.64",
+    )  # to registers, or to shared memory for a later round
+    assert sum([any([name in text for name in wide]) for text in texts]) >= 1
 
 
 @needs_triton
@@ -227,8 +233,11 @@ def test_machine_code_of_cross_entropy(classes):
     made = started(graded_loss)
     texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ == "Row"]
     assert len(texts) == 2
-    for text in texts:
-        assert text.count("MUFU.EX2") <= 2 * 1.3 * LONG / 256 and ("LDG.E.128" in text) == (classes % 16 == 0)
+    assert all([text.count("MUFU.EX2") <= 2 * 1.3 * LONG / 256 for text in texts])
+    assert ["LDG.E.128" in text for text in texts] == [
+        classes % 16 == 0,
+        True,
+    ]  # gradients begin at a multiple of 16 bytes
 
 
 def started_with_grids(function):
