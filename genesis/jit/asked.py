@@ -48,15 +48,16 @@ class AskedNumbers:
         """An option in a dictionary, an input of the graph."""
         return self.reads(Entry(holder, keys, title))
 
-    def reads(self, entry: Entry) -> HostNumber:
-        """A number of the outside, an input of the graph."""
-        return self._once(entry.identity(), lambda: self._number(entry, 0, True))
+    def reads(self, entry: Entry, whole: bool = False) -> HostNumber:
+        """A number of the outside, an input of the graph; of one that is whole only decisions."""
+        return self._once(entry.identity(), lambda: self._number(entry, 0, True, whole))
 
     def combined(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> HostNumber:
         """What Python computes with a number of the host, another one."""
         formula, parts = _formula(name, number, others)
         after, free = max([x.after for x in parts]), all([x.free for x in parts])
-        return self._once((formula.identity(), after), lambda: self._number(formula, after, free))
+        whole = any([x.whole for x in parts])
+        return self._once((formula.identity(), after), lambda: self._number(formula, after, free, whole))
 
     def decided(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> bool:
         """What Python decides by a number of the host: the graph holds as long as it would decide in the same way."""
@@ -71,18 +72,20 @@ class AskedNumbers:
             known = self.decisions[formula.identity()] = Decision(formula)
         return known.answer
 
-    def _number(self, ask: Callable[[], float], after: int, free: bool) -> HostNumber:
+    def _number(self, ask: Callable[[], float], after: int, free: bool, whole: bool = False) -> HostNumber:
         token = tracer.set(None)
         try:
             number = HostNumber(ask())
         finally:
             tracer.reset(token)
-        number.var, number.ask, number.after, number.free = Var(SCALAR), ask, after, free
+        number.var, number.ask, number.after, number.free, number.whole = Var(SCALAR), ask, after, free, whole
         self.asked_behind[number.var] = self.kept()
         return number
 
     def taken(self, number: HostNumber) -> Var:
         """The variable of a number that the graph computes with."""
+        if number.whole:
+            raise GraphError(message("trace", "a whole number that Python decides by is computed with"))
         if number.var not in self.after:
             self.after[number.var] = number.after
             at = len(self.numbers)  # they are asked for in the order of the counts

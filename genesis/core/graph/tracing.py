@@ -82,11 +82,12 @@ class HostNumber(float):
     ``x < 1``) the graph is held for. Outside of the trace it is what ``ask`` says now.
     """
 
-    __slots__ = ("after", "ask", "free", "var")
+    __slots__ = ("after", "ask", "free", "var", "whole")
     var: Any
     ask: Callable[[], float]
     after: int  # how many counts had gone up when it was asked for
     free: bool  # whether it does not depend on these
+    whole: bool  # whether it stands for a whole number, by which Python may only decide
 
 
 def now(x: Any) -> Any:
@@ -134,7 +135,24 @@ def _refused(name: str) -> Callable[..., Any]:
     return refuse
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs"):
+for _name in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "pow",
+    "rpow",
+    "neg",
+    "abs",
+):
     setattr(HostNumber, f"__{_name}__", _combined(f"__{_name}__"))
 for _name in ("bool", "lt", "le", "gt", "ge", "eq", "ne"):
     setattr(HostNumber, f"__{_name}__", _decided(f"__{_name}__"))
@@ -145,10 +163,6 @@ for _name in (
     "trunc",
     "floor",
     "ceil",
-    "floordiv",
-    "rfloordiv",
-    "mod",
-    "rmod",
     "divmod",
     "str",
     "repr",

@@ -14,6 +14,7 @@
 `joint`     a function and its gradient in one trace, as two programs; `flow` joins them; `results` what it returned
 `values`    values that Python needs: decisions; `segments` computes them first
 `entries`   one graph, ready to be called
-`calling`   the Python around a graph, written for it: `checks` asks whether all is as it was, `numbers` asks the host
+`calling`   the Python around a graph, written for it: `checks` asks whether all is as it was, `numbers` asks the host;
+            `deciding`: arguments that Python only decides by
 `text`      Python functions while they are written; `identity` asks them of many objects at once
 """

@@ -23,11 +23,12 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.again import Again
+from genesis.jit.compiling.deciding import LARGEST
 from genesis.jit.compiling.identity import Rows, unchanged
 from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.text import MISS, Text
 from genesis.jit.guards import HOOKS_OF_LEAVES, Answers, CapturedAsTheyWere, Modes, Unchanged
-from genesis.jit.numbers import Decision, Entry, StillFloat
+from genesis.jit.numbers import Decision, Entry, Formula, StillFloat
 
 _SWITCHES = ("ACTIVE", "LEVELS", "OVERRIDES", "PACKING", "ESCAPES")
 
@@ -125,7 +126,10 @@ class _Taken:
         if isinstance(value, Given):
             name = text.new("p")
             text.add(f"{name} = {source}")
-            text.miss_if(f"{name}.__class__ is not float")
+            kind = type(value.holder[value.index])
+            text.miss_if(f"{name}.__class__ is not {kind.__name__}")
+            if kind is int:
+                text.miss_if(f"not {-LARGEST} < {name} < {LARGEST}")
             text.given.append((value, name))
             return
         if not isinstance(value, Looks):
@@ -300,9 +304,20 @@ def _decision(text: Text, guard: Decision) -> None:
     """Python would decide in the same way by numbers of the host."""
     (part, *others) = guard.ask.parts
     if guard.ask.name == "__bool__" and isinstance(part, Entry) and not others:
-        text.unless(f"({part.source(text.name)} != 0) is {guard.answer}")
+        text.unless(f"({_value(text, part)} != 0) is {guard.answer}")
     else:
-        text.unless(f"{text.name(guard.ask)}() is {guard.answer}")
+        text.unless(f"{_value(text, guard.ask)} is {guard.answer}")
+
+
+def _value(text: Text, part: Any) -> str:
+    """A part of a formula, as Python: an argument is what this call was given, not what another one was."""
+    if isinstance(part, Formula):
+        values = [f"{'' if x is None else 'float'}({_value(text, x)})" for x in part.parts]
+        return f"{text.name(getattr(float, part.name))}({', '.join(values)})"
+    if isinstance(part, Entry):
+        own = {Entry(where.holder, (where.index,)).identity(): name for where, name in text.given}
+        return own.get(part.identity()) or part.source(text.name)
+    return f"{text.name(part)}()" if callable(part) else text.name(part)
 
 
 def _float(text: Text, guard: StillFloat) -> None:

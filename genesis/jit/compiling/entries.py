@@ -19,6 +19,7 @@ from genesis.core.graph.version import INFERENCE
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.calling import caller
 from genesis.jit.compiling.checks import Given, Looks
+from genesis.jit.compiling.deciding import LARGEST
 from genesis.jit.compiling.flow import Flow, closed
 from genesis.jit.compiling.joint import Decided, Joint
 from genesis.jit.compiling.segments import Segments
@@ -41,8 +42,9 @@ def key_of(leaves: list[Any], structure: Any, read: set[Any] = frozenset()) -> A
     mode = autocast.state()
     keys = [_leaf_key(x) for x in leaves]
     for i in range(len(keys)) if read else ():
-        if type(leaves[i]) is float and (structure, i) in read:
-            keys[i] = (float, "any")
+        kind = type(leaves[i])
+        if (structure, i) in read and (kind is float or (kind is int and abs(leaves[i]) < LARGEST)):
+            keys[i] = (kind, "any")
     return (
         structure,
         tuple(keys),
@@ -51,17 +53,17 @@ def key_of(leaves: list[Any], structure: Any, read: set[Any] = frozenset()) -> A
     )
 
 
-def only_float(before: Any, now: Any) -> int | None:
-    """The index of the first argument in which two keys differ, if they differ in floats among these only."""
+def only_numbers(before: Any, now: Any) -> list[int]:
+    """The indices of the arguments in which two keys differ, if these are floats and whole numbers only."""
     if before[0] != now[0] or before[2:] != now[2:]:
-        return None
+        return []
     apart = [i for i, (a, b) in enumerate(zip(before[1], now[1], strict=True)) if a != b]
-    floats = all([_is_float(before[1][i]) and _is_float(now[1][i]) for i in apart])
-    return apart[0] if apart and floats else None
+    kinds = [(_number(before[1][i]), _number(now[1][i])) for i in apart]
+    return apart if all([a is b and a is not None for a, b in kinds]) else []
 
 
-def _is_float(key: Any) -> bool:
-    return isinstance(key, tuple) and key[0] is float
+def _number(key: Any) -> type | None:
+    return key[0] if isinstance(key, tuple) and key[0] in (float, int) else None
 
 
 def _leaf_key(x: Any) -> Any:

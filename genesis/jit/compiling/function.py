@@ -20,7 +20,7 @@ from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_flatten
 from genesis.core.graph.site import warn_user
 from genesis.jit.compiling.effects import Watch
-from genesis.jit.compiling.entries import Entry, aside, only_float
+from genesis.jit.compiling.entries import Entry, aside, only_numbers
 from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.stops import Stopped
 from genesis.jit.compiling.text import ELSEWHERE, MISS
@@ -142,13 +142,12 @@ class CompiledFunction:
             return self._new(key, leaves, args, kwargs)
 
     def _changing(self, key: Any, leaves: list[Any], structure: Any) -> Any:
-        """See which floats are other ones than in the traces before: the next one asks for them. Returns the key."""
+        """See which numbers are other ones than in the traces before: the next one asks for them. Returns the key."""
         for entry in [e for known in self._entries.get(key, ()) for e in known.moved()]:
             self._tracing.ask_for(entry)
         for known in self._entries:
-            i = only_float(known, key)
-            if i is not None:
-                self._tracing.ask_for_argument(structure, i)
+            for i in only_numbers(known, key)[:1]:
+                self._tracing.ask_for_argument(structure, i, type(leaves[i]))
         return self._tracing.key(leaves, structure)
 
     def _new(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> Any:

@@ -59,7 +59,7 @@ class Rewritten:
         if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             raise NoStatement
         self.code, self.now = code, code
-        self.tree = _parsed(code)
+        self.tree = parsed(code)
         self.statements: dict[tuple[int, int], ast.stmt] = {}
 
     def take(self, line: int, column: int | None) -> None:
@@ -170,7 +170,7 @@ def _name_of(statement: ast.stmt) -> str:
     return f"{STATEMENT}_{statement.col_offset}"
 
 
-def _parsed(code: CodeType) -> Any:
+def parsed(code: CodeType) -> Any:
     """The function in its source, without decorators, annotations and defaults: these are evaluated already."""
     linecache.checkcache(code.co_filename)
     try:

@@ -18,6 +18,7 @@ from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
+from genesis.jit.compiling.deciding import only_decides
 from genesis.jit.compiling.division import divided, undivided
 from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.entries import Entry, key_of
@@ -50,7 +51,7 @@ class Tracing:
 
     Attributes:
         read: floats of the outside that graphs ask for, for they change
-        read_arguments: those among the arguments: (structure, index)
+        read_arguments: those among the arguments, and whole numbers that only decide: (structure, index)
         constant: those of both that no graph can ask for
         taken: the statements that Python does
         keeps: whether what computes with numbers is kept, too
@@ -71,10 +72,11 @@ class Tracing:
         if entry.identity() not in self.constant:
             self.read.setdefault(entry.identity(), entry)
 
-    def ask_for_argument(self, structure: Any, i: int) -> None:
-        """An argument is another float than before."""
+    def ask_for_argument(self, structure: Any, i: int, kind: type) -> None:
+        """An argument is another number than before."""
         if (structure, i) not in self.constant:
-            self.read_arguments.add((structure, i))
+            asked = kind is float or only_decides(self.original, structure, i)
+            (self.read_arguments if asked else self.constant).add((structure, i))
 
     def key(self, leaves: list[Any], structure: Any) -> Any:
         """What calls of one graph have in common."""
@@ -150,9 +152,9 @@ class Tracing:
         return False
 
     def _given(self, leaves: list[Any], structure: Any) -> dict[int, Given]:
-        """The floats among the arguments that the graph is to ask for."""
+        """The numbers among the arguments that the graph is to ask for."""
         holder = dict[int, float]()
-        read = [i for i, x in enumerate(leaves) if type(x) is float and (structure, i) in self.read_arguments]
+        read = [i for i, x in enumerate(leaves) if type(x) in (float, int) and (structure, i) in self.read_arguments]
         holder.update({i: leaves[i] for i in read})
         return {i: Given(holder, i) for i in read}
 
@@ -243,5 +245,6 @@ def _asked_for(tracer: JointTracer, args: Any, kwargs: Any, given: dict[int, Giv
     """The arguments, with numbers of the host for some floats."""
     leaves, structure = tree_flatten((args, kwargs))
     for i, where in given.items():
-        leaves[i] = tracer.reads(NumberEntry(where.holder, (where.index,), f"argument {i}"))
+        whole = type(leaves[i]) is int
+        leaves[i] = tracer.reads(NumberEntry(where.holder, (where.index,), f"argument {i}"), whole)
     return tree_unflatten(leaves, structure)
