@@ -14,7 +14,7 @@ from genesis.core.graph.tensor import wrap
 from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
 from genesis.cuda.kernels.losses import LONG
 from genesis.cuda.kernels.padded import gaps
-from genesis.cuda.launch.kernel import Launched
+from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.nn import functional as F
 
 
@@ -140,6 +140,8 @@ def test_a_class_that_is_none_is_reported_with_the_gradient(gpu):
 @pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16, genesis.float64])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_cross_entropy_of_a_last_layer_some_rows_at_a_time(reduction, dtype, gpu):
+    if interpreted() and dtype is genesis.bfloat16:
+        pytest.skip("the interpreter takes the bits of bfloat16 for integers")
     x, w, b = (genesis.randn(*shape).to(dtype) for shape in ((9, 8), (21, 8), (21,)))
     t = genesis.randint(0, 21, (9,))
     t[1] = t[6:] = -100
