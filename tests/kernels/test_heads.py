@@ -196,7 +196,8 @@ def test_how_many_rows():
     assert options(batch_chunk_size=300).rows(x, 10) == 300
     assert options(chunking_method=None).rows(x, 10) == 8192
     for wrong in (
-        {"acc_policy": "loose"}, {"batch_chunk_size": 0}, {"chunking_method": "aspect_ratio:0"}, {"acc_dtype": genesis.int64}
+        {"acc_policy": "loose"}, {"batch_chunk_size": 0}, {"chunking_method": "aspect_ratio:0"}, {"chunking_method": np.zeros(2)},
+        {"acc_policy": np.zeros(2)}, {"acc_dtype": genesis.int64}
     ):  # fmt: skip
         with pytest.raises(ValueError, match=next(iter(wrong))):
             options(**wrong)

@@ -58,11 +58,11 @@ class LinearCrossEntropyOptions:
 
     def __post_init__(self) -> None:
         size, method = self.batch_chunk_size, self.chunking_method
-        if self.acc_policy not in _POLICIES:
+        if not isinstance(self.acc_policy, str) or self.acc_policy not in _POLICIES:
             raise _wrong("acc_policy", self.acc_policy, f"one of {', '.join(_POLICIES)}")
         if size is not None and (not isinstance(size, int) or size <= 0):
             raise _wrong("batch_chunk_size", size, "a number of rows, or None")
-        if method not in (None, "auto") and _share_of(method) is None:
+        if method is not None and not (isinstance(method, str) and (method == "auto" or _share_of(method))):
             raise _wrong("chunking_method", method, "'auto', 'aspect_ratio', 'aspect_ratio:2' or None")
         if self.acc_dtype is not None and dtypes.as_np(self.acc_dtype).name not in _FLOATS:
             raise _wrong("acc_dtype", self.acc_dtype, "a float dtype, or None")
@@ -98,9 +98,9 @@ def _wrong(what: str, value: Any, allowed: str) -> Exception:
     return ArgumentValueError(message("LinearCrossEntropyOptions", f"{what} is {value!r}", hint=allowed))
 
 
-def _share_of(method: Any) -> int | None:
+def _share_of(method: str) -> int | None:
     """N of "aspect_ratio:N"; None of what is no such method."""
-    name, colon, share = str(method).partition(":")
+    name, colon, share = method.partition(":")
     share = share if colon else "1"
     return int(share) if name == "aspect_ratio" and share.isdigit() and int(share) else None
 
