@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
@@ -76,8 +78,10 @@ def test_every_processor_has_a_program(form):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sum of channels", "standardized channels", "variance down"])
 def test_machine_code(name):
-    """Elements beside each other are loaded 16 bytes at a time, also by lanes that share a row."""
+    """Elements beside each other are loaded 16 bytes at a time, also by lanes that share a row; rounds that are under way
+    by way of shared memory.
+    """
     shape = (32, 64, 56, 56) if name != "variance down" else (4096, 768)
     made = started(lambda: CASES[name][1](genesis.zeros(*shape, device="cuda")))
     texts = [machine_code(kernel, aligned) for kernel, aligned in {(k.source, a): (k, a) for k, a in made}.values()]
-    assert "LDG.E.128" in texts[0]
+    assert re.search(r"LDG\.E\.128|LDGSTS\S*\.128", texts[0])
