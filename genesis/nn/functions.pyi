@@ -763,8 +763,8 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     Args:
         input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
         linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
-        options: `LinearCrossEntropyOptions`; of a weight (C, I) and class indices, otherwise with a warning that all is
-            computed at once
+        options: `LinearCrossEntropyOptions`; of a linear_weight (C, I), class indices, and a weight without a gradient,
+            otherwise with a warning that all is computed at once
 
     Raises:
         RuntimeError: shapes that do not fit

@@ -183,6 +183,10 @@ def test_of_other_losses_all_is_computed_at_once():
     with pytest.warns(UserWarning, match="options have no effect"):
         loss = F.linear_cross_entropy(x, w, genesis.ones(4, 3) / 3, options=by_rows(2))
     assert loss == F.linear_cross_entropy(x, w, genesis.ones(4, 3) / 3)
+    weight, target = genesis.ones(3, requires_grad=True), genesis.tensor([0, 1, 2, 0])
+    with pytest.warns(UserWarning, match="a weight without a gradient"):
+        F.linear_cross_entropy(x, w, target, weight=weight, options=by_rows(2), reduction="sum").backward()
+    assert weight.grad.all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         F.linear_cross_entropy(x, w, genesis.tensor([0, 1, 2, 0]), options=by_rows(2))

@@ -127,8 +127,8 @@ def linear_cross_entropy(
     Args:
         input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
         linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
-        options: `LinearCrossEntropyOptions`; of a weight (C, I) and class indices, otherwise with a warning that all is
-            computed at once
+        options: `LinearCrossEntropyOptions`; of a linear_weight (C, I), class indices, and a weight without a gradient,
+            otherwise with a warning that all is computed at once
 
     Raises:
         RuntimeError: shapes that do not fit
@@ -145,13 +145,15 @@ def linear_cross_entropy(
     if linear_weight.ndim < 2 or input.ndim not in (1, 2) or (input.ndim == 1 and linear_weight.ndim > 2):
         raise ShapeError(message(name, "input (N, I) and weight (C, ..., I) are needed", given))
     ignored = -100 if ignore_index is None else ignore_index
-    if options is not None and linear_weight.ndim == 2 and target._array.dtype.kind in "iu":
+    constant = weight is None or not weight.requires_grad
+    if options is not None and linear_weight.ndim == 2 and target._array.dtype.kind in "iu" and constant:
         return _some_at_a_time(
             input, linear_weight, target, linear_bias, weight, reduction, ignored, label_smoothing, options
         )
     if options is not None:
         text = (
-            "options have no effect: they are for a linear_weight (C, I) and class indices, logits are computed at once"
+            "options have no effect: they are for a linear_weight (C, I), class indices and a weight without a gradient, "
+            "logits are computed at once"
         )
         warn_user(message(name, text, [*given, ("target", target._spec())]))
     dtype = input.dtype
