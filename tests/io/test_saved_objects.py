@@ -92,6 +92,29 @@ def test_options_and_names():
     assert whole["point"].x == 1 and whole["point"].y.tolist() == [1.0, 1.0]
 
 
+class Attribute:
+    """What some versions of Python say that a member of an enumeration is."""
+
+    def __init__(self, *args):
+        self.args = args
+
+    def __reduce__(self):
+        return getattr, self.args
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("args", [(Color, "RED"), (Color, "mro"), (Color, "BLUE"), (Path, "home"), (Color,)])
+def test_a_member_of_an_enumeration_may_be_an_attribute_of_it(args, tmp_path):
+    """... and nothing else may be an attribute of something."""
+    torch = pytest.importorskip("torch")
+    torch.save({"color": Attribute(*args)}, tmp_path / "file.pt")
+    if args == (Color, "RED"):
+        assert genesis.load(tmp_path / "file.pt", weights_only=False)["color"] is Color.RED
+    else:
+        with pytest.raises(FileFormatError, match="refused"):
+            genesis.load(tmp_path / "file.pt", weights_only=False)
+
+
 @pytest.mark.parametrize("options", [{}, {"format": "torch"}])
 def test_a_whole_module(options):
     net, x = Net().eval(), genesis.randn(4, 2)

@@ -42,6 +42,8 @@ class Parts:
         self.new = getattr(self.made_by, "__name__", "") == "__newobj__"
         if self.new:
             self.made_by, self.args = self.args[0], self.args[1:]
+        if self.made_by is getattr and isinstance(value, enum.Enum):  # some versions of Python say it so
+            self.made_by, self.args = type(value), (value.value,)
         self.items, self.pairs = list(items or ()), dict(pairs or ())
 
     def values(self) -> tuple[Any, ...]:
@@ -90,6 +92,8 @@ class UnpicklerOfObjects(Unpickler):
             self._stack[-2:] = [kind(*args)]  # type: ignore[misc]
         elif isinstance(kind, type) and type(args) is tuple:
             self._stack[-2:] = [self._new(kind, args)]
+        elif kind is getattr and _names_a_member(args):
+            self._stack[-2:] = [args[0].__members__[args[1]]]
         else:
             super().reduce()
 
@@ -155,8 +159,21 @@ def _may_be_called(kind: Any, args: Any) -> bool:
     return type(args) is tuple and args != () and any(kind is value for value in SAFE.values())
 
 
+def _names_a_member(args: Any) -> bool:
+    """Whether the arguments of ``getattr`` are an enumeration and the name of one of its members, as some versions of Python
+    write that; nothing else is looked up so.
+    """
+    if type(args) is not tuple or len(args) != 2:
+        return False
+    kind, name = args
+    return isinstance(kind, enum.EnumMeta) and type(name) is str and name in kind.__members__
+
+
 # how objects begin that a class makes as these do, without code of its own
 _EMPTY = tuple(base.__new__ for base in (object, dict, OrderedDict, list, SimpleNamespace))
+
+
+_GETATTR = ("builtins", "getattr"), ("__builtin__", "getattr")
 
 
 def _resolve_safe(module: str, name: str) -> Any:
@@ -172,7 +189,7 @@ def _resolve(module: str, name: str) -> Any:
     try:
         return resolve(module, name)
     except Damaged:
-        value = _looked_up(module, name)
-        if isinstance(value, type | FunctionType) or value is ...:
+        value = getattr if (module, name) in _GETATTR else _looked_up(module, name)
+        if value is getattr or isinstance(value, type | FunctionType) or value is ...:
             return value
         raise
