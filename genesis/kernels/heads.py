@@ -174,7 +174,7 @@ class _Gradients:
         self.add_product, self.head, self.sum_dtype, self.wanted = add_product, head, dtypes.as_dtype(sum_kind), wanted
         self.input = own.new_empty(own.shape) if wanted[0] else None
         self.weight: Tensor | None = None
-        self.bias = bias.new_zeros(bias.shape, dtype=_wide(own.dtype)) if wanted[2] and bias is not None else None
+        self.bias = bias.new_zeros(bias.shape, dtype=head.loss_dtype) if wanted[2] and bias is not None else None
 
     def add(self, part: slice, logits: Tensor) -> None:
         """Those of some rows, from the gradient of their logits."""
@@ -190,10 +190,6 @@ class _Gradients:
 
     def arrays(self) -> tuple[Any, ...]:
         return tuple([None if x is None else x._array for x in (self.input, self.weight, self.bias)])
-
-
-def _wide(dtype: Any) -> Any:
-    return dtypes.float32 if dtype.itemsize == 2 else dtype
 
 
 def _infer_reduced(input: Spec, linear_weight: Spec, target: Spec, linear_bias: Spec | None, *rest: Any) -> Any:
