@@ -40,34 +40,37 @@ def test_products(name, dtype, way):
         same(function, *tensors(*shapes, dtype=dtype), tolerance=TOLERANCE[dtype])
 
 
-# of small ones in float32: what, shapes, and whether lanes go along what is summed
+# of small ones in float32: what, shapes, whether lanes go along what is summed, and rows and columns of a program
 SMALL = {
-    "a linear layer": (genesis.nn.functional.linear, [(24, 200), (40, 200), (40,)], True),
-    "a short one": (genesis.nn.functional.linear, [(17, 50), (9, 50), (9,)], True),
-    "its input's gradient": (lambda g, w: g @ w, [(24, 40), (40, 70)], False),
-    "of few": (lambda g, w: g @ w, [(24, 10), (10, 70)], False),
-    "its weight's gradient": (lambda g, x: g.t() @ x, [(40, 24), (40, 70)], False),
+    "a linear layer": (genesis.nn.functional.linear, [(144, 200), (160, 200), (160,)], True, (16, 16)),
+    "of few columns": (genesis.nn.functional.linear, [(24, 200), (10, 200), (10,)], True, (8, 16)),
+    "a short one": (genesis.nn.functional.linear, [(17, 50), (9, 50), (9,)], True, (16, 16)),
+    "its input's gradient": (lambda g, w: g @ w, [(24, 40), (40, 70)], False, (16, 16)),
+    "of few": (lambda g, w: g @ w, [(24, 10), (10, 70)], False, (16, 16)),
+    "its weight's gradient": (lambda g, x: g.t() @ x, [(40, 24), (40, 70)], False, (16, 16)),
+    "of a wide layer": (lambda g, x: g.t() @ x, [(40, 250), (40, 290)], False, (32, 32)),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SMALL)
 def test_small_products(name, way):
-    function, shapes, along = SMALL[name]
+    function, shapes, along, size = SMALL[name]
     given = tensors(*shapes)
     with emulated(way):
         same(function, *given, tolerance=2e-4)
         products = [kernel for kernel, _ in started(lambda: function(*[x.to("cuda") for x in given]))]
-    assert [(p.tile.along, max(p.tile.m, p.tile.n)) for p in products] == [(along, 16)]
+    assert [(p.tile.along, p.tile.m, p.tile.n) for p in products] == [(along, *size)]
 
 
 @needs_triton
 @pytest.mark.parametrize("name", SMALL)
 def test_machine_code_of_small_products(name):
     """Copies to shared memory go on while numbers are multiplied, and what is read there is used several times."""
-    function, shapes, along = SMALL[name]
-    shapes = [tuple([16 * n for n in shape]) if along else shape for shape in shapes]
+    function, shapes, along, _ = SMALL[name]
+    shapes = [(shape[0], 8 * shape[1]) if along and len(shape) == 2 else shape for shape in shapes]
     ((kernel, aligned),) = started(lambda: function(*[x.to("cuda") for x in tensors(*shapes)]))
+    assert kernel.tile.along == along
     text = machine_code(kernel, aligned)
     assert "LDGSTS" in text and text.count("FFMA") >= (4 if along else 1) * len(re.findall(r"\bLDS\b", text))
 

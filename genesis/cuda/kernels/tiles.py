@@ -21,6 +21,7 @@ from genesis.core.call.halves import F32, F64, HALVES
 INT64 = np.dtype(np.int64)
 SMALL = 1 << 26  # multiplications of a small product, at most
 LONGEST = 2048  # that is summed: what is longer is divided among programs by a library
+SHORT = 128  # that is summed of both operands' rows: then wider tiles are as fast
 PROGRAMS = 264  # of its tiles: two for each processor of an H100
 
 _SOURCE = """
@@ -93,13 +94,17 @@ class Tile:
 def small_tile(m: int, n: int, k: int, unit: tuple[bool, bool, bool, bool]) -> Tile | None:
     """The tile of a small product; None of one that is not small, that is long, or a vector's."""
     programs = -(-m // 16) * -(-n // 16)
-    if m * n * k > SMALL or programs > PROGRAMS or k > LONGEST or min(m, n) < 8:
+    if m * n * k > SMALL or k > LONGEST or min(m, n) < 8:
         return None
     _, left, right, _ = unit
+    if programs > PROGRAMS:
+        wide = not left and not right and k <= SHORT and -(-m // 32) * -(-n // 32) <= PROGRAMS
+        return Tile(32, 32, 32, 4) if wide else None
     if k <= 16:
         return Tile(16, 16, 16, 2)
     if right:
-        return (Tile(16, 16, 128, 8, along=True) if k > 64 else Tile(16, 16, 64, 4, along=True)) if left else None
+        few = 4 * programs <= PROGRAMS and k > 64  # half as high, so that there are twice as many
+        return (Tile(8, 16, 128, 4, along=True) if few else Tile(16, 16, 64, 4, along=True)) if left else None
     return Tile(16, 16, 64, 4) if left else Tile(16, 16, 32, 2)
 
 
