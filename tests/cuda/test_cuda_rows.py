@@ -11,8 +11,9 @@ from genesis import nn
 from genesis.core.call.fused import FUSED
 from genesis.core.call.halves import F32
 from genesis.core.graph.tensor import wrap
+from genesis.cuda.dlpack import taken
 from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
-from genesis.cuda.kernels.losses import LONG
+from genesis.cuda.kernels.losses import LONG, beside_of
 from genesis.cuda.kernels.padded import gaps
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.nn import functional as F
@@ -97,6 +98,32 @@ def test_cross_entropy_of_rows_that_begin_anywhere(classes, dtype, gpu):
     assert (given.grad.cpu().float() - expected).abs().max() < (3e-6 if dtype is genesis.float32 else 2e-3)
 
 
+@pytest.mark.parametrize("classes", [1024, 1029, 4096, 4099, 5001])
+def test_gradients_of_rows_without_gaps(classes, gpu):
+    """Blocks have elements of two rows: the classes at both ends of rows, rows that do not count, of which nothing is a number,
+    and those before and behind them.
+    """
+    x = genesis.randn(12, classes)
+    t = genesis.tensor([0, classes - 1, -100, -100, classes - 1, 0, 1, -100, classes // 2, classes - 1, -100, 0])
+    x[3], x[7, classes - 1] = float("nan"), float("inf")
+    counted = t != -100
+    given = x.to("cuda").requires_grad_()
+    genesis.autograd.backward(F.cross_entropy(given, t.to("cuda")), genesis.tensor(float(counted.sum()), device="cuda"))
+    expected = x.softmax(1) - F.one_hot(t.clamp(min=0), classes).float()
+    np.testing.assert_allclose(
+        given.grad.cpu().numpy(), genesis.where(counted[:, None], expected, 0.0).numpy(), rtol=0, atol=3e-6
+    )
+
+
+def test_rows_are_read_16_bytes_at_a_time_up_to_the_end_of_our_memory(gpu):
+    """Nothing is read behind the end of memory of others, not even a part of 16 bytes."""
+    x = genesis.randn(2, 1301, device="cuda").to(genesis.float16)
+    assert beside_of(x._array) == 8
+    assert beside_of(taken(x)) == 0
+    assert beside_of(taken(x[:, :1300].contiguous())) == 8  # which end at 16 bytes
+    assert beside_of(x[:, 1:]._array) == 0
+
+
 def test_cross_entropy_of_wide_numbers_and_layouts(gpu):
     x, t = genesis.randn(6, 40) * 50, genesis.randint(0, 40, (6,))
     x[0, 3], x[1, 1:] = 3e38, float("-inf")
@@ -151,6 +178,12 @@ def test_cross_entropy_of_a_last_layer_some_rows_at_a_time(reduction, dtype, gpu
             lambda x, w, b, t, o=options: F.linear_cross_entropy(x, w, t, linear_bias=b, reduction=reduction, options=o)
         )
         same(of_layer, x, w, b, t, tolerance=3e-6 if dtype is not genesis.bfloat16 else 2e-2)
+
+
+def test_how_many_rows_of_a_last_layer(gpu):
+    """... have logits of 1 GiB."""
+    x = genesis.empty(8192, 1, device="cuda", dtype=genesis.bfloat16)
+    assert nn.LinearCrossEntropyOptions().rows(x, 1 << 18) == 2048
 
 
 def test_a_class_that_is_none_is_reported(gpu):
@@ -233,13 +266,11 @@ def test_machine_code_of_cross_entropy(classes):
     if classes % 16 == 0:
         assert "LDG.E.128" in text and "STG.E.128" in text
     made = started(graded_loss)
-    texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ == "Row"]
+    texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ in ("Row", "Long")]
     assert len(texts) == 2
-    assert all([text.count("MUFU.EX2") <= 2 * 1.3 * LONG / 256 for text in texts])
-    assert ["LDG.E.128" in text for text in texts] == [
-        classes % 16 == 0,
-        True,
-    ]  # gradients begin at a multiple of 16 bytes
+    assert all([text.count("MUFU.EX2") <= 3 * 1.3 * LONG / 256 for text in texts])  # of the first block, others, and the rest
+    assert all(["LDG.E.128" in text for text in texts])  # wherever a row begins
+    assert "LDG.E.U16" in texts[0] and texts[0].count("LDG.E.U16") == 1 and "STG.E.128" in texts[1]
 
 
 def started_with_grids(function):

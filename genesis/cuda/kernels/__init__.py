@@ -6,7 +6,7 @@
 `lanes`    kernels written by hand, of a lane for each element: `gathers` (elements that indices name), `moves` (copies in
            another order), `sums` (elements written and added where indices say), `sorts`, `searches`, `counts`, `complexes`,
            `uniques`, `divisions`
-`norms`    of rows, by the rules of the compiler, `channels`: batch norm; `losses`: cross entropy, `loss_gradients`: with its gradient, `heads`: of linear logits; `activations`: GELU; `columns`: sums of columns
+`norms`    of rows, by the rules of the compiler, `channels`: batch norm; `losses`: cross entropy, whose code is in `losses_code`, `loss_gradients`: with its gradient, `heads`: of linear logits; `activations`: GELU; `columns`: sums of columns
 `attention` by tiles, forward and backward; its code is in `attention_code`
 `convolution` as products that are never in memory; `scans`: running reductions; `taps`: pooling and interpolation
 `wanted`   whether kernels are wanted at all

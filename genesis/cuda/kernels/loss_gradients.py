@@ -20,11 +20,10 @@ from genesis.cuda.arrays import MEMORY, CudaArray, used
 from genesis.cuda.kernels import padded
 from genesis.cuda.kernels.losses import (
     IN_PROGRAMS,
-    JOINED,
     LONG,
-    SUMMED,
     Grid,
     Row,
+    beside_of,
     block_of,
     laid,
     loss_of,
@@ -33,6 +32,7 @@ from genesis.cuda.kernels.losses import (
     wide_of,
 )
 from genesis.cuda.kernels.losses import gradient as gradient_of
+from genesis.cuda.kernels.losses_code import BOTH, SHARE
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import ALIGNED, Launched, interpreted
 from genesis.cuda.runtime.emulated_memory import Spaces
@@ -46,38 +46,6 @@ CACHED = 1 << 17
 WARPS = 16  # of rows that begin at 16 bytes: few rows are under way then
 BLOCK = 8192
 
-_SHARE = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(target, share, n, ignored):
-    many = tl.zeros([{block}], tl.float32)
-    for first in range(0, n, {block}):
-        at = first + tl.arange(0, {block})
-        label = tl.load(target + at, mask=at < n, other=0).to(tl.int64)
-        many += tl.where((at < n) & (label != ignored), 1.0, 0.0)
-    tl.store(share, tl.div_rn(1.0, tl.maximum(tl.sum(many, 0), 1.0)))
-""".lstrip()
-
-_BOTH = f"""{JOINED}@triton.jit
-def changed(value, at, own, logarithm, scale):
-    return (power_of_two((value - logarithm) * {{bits}}) - tl.where(at == own, 1.0, 0.0)) * scale
-
-
-@triton.jit
-def kernel(x, target, share, g, loss, counts, out, report, number, across, C, wide, step, ignored):{SUMMED}
-    scale = tl.load(share) * tl.load(g).to(tl.float32)
-    for first in range(0, whole, {{block}}):
-        value = tl.load(x + row * step + first + at).to(tl.float32)
-        value = tl.where(counted, changed(value, first + at, label, logarithm, scale), 0.0)
-        tl.store(out + row * across + first + at, value.to(out.dtype.element_ty))
-    value = tl.load(x + row * step + whole + at, mask=whole + at < wide, other=0.0).to(tl.float32)
-    value = tl.where(counted, changed(value, whole + at, label, logarithm, scale), 0.0)
-    tl.store(out + row * across + whole + at, value.to(out.dtype.element_ty), mask=whole + at < wide)
-"""
-
 
 class Share(Launched):
     """The kernel that gives what each row has of the mean."""
@@ -86,7 +54,7 @@ class Share(Launched):
 
     def __init__(self, labels: Any) -> None:
         self.labels = labels
-        self.source = _SHARE.format(block=BLOCK)
+        self.source = SHARE.format(block=BLOCK)
         self.signature = pointer_to(labels), "*fp32", "i32", "i64"
         self.free = frozenset({3})
 
@@ -105,16 +73,15 @@ class Both(Row):
     """The kernel of rows for their losses and their gradients."""
 
     def __init__(self, dtype: Any, labels: Any, g: Any, block: int, beside: int) -> None:
-        super().__init__(
-            _BOTH, (dtype, labels, F32, g, F32, F32, dtype), 3, block, True, beside, WARPS if beside else 8
-        )
+        super().__init__(BOTH, (dtype, labels, F32, g, F32, F32, dtype), 3, block, True, beside, WARPS if beside else 8)
         self.signature = (*self.signature[:9], "i64", *self.signature[9:])
         self.letters = f"{self.letters[:9]}q{self.letters[9:]}"
         self.free = frozenset({8, len(self.letters) - 1})
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
-        rows, (across, _, wide, step, _) = grid[0], values[-5:]
-        return [(rows - 1) * step + wide, rows, 1, 1, rows, rows, (rows - 1) * across + wide]
+        rows, (across, classes, wide, step, _) = grid[0], values[-5:]
+        logits = (rows - 1) * step + max(wide, -(-classes // self.beside) * self.beside)
+        return [logits, rows, 1, 1, rows, rows, (rows - 1) * across + wide]
 
     def compute(self, x: Any, arrays: list[Any], report: Any, values: tuple[Any, ...]) -> None:
         target, share, g, loss, counts, out = arrays
@@ -145,8 +112,8 @@ def with_gradient(
     out = padded.result(input.shape, input.dtype, input.device)
     stream = used(input, target, g, loss, counts, result, share, out).handle
     share_of(target.dtype).start(on, stream, (1, 1, 1), (target.address, share.address, rows, ignored))
-    aligned = input.strides[0] % ALIGNED == 0 and classes > 1024
-    block, beside = block_of(classes, BLOCK if aligned else LONG), ALIGNED // input.dtype.itemsize if aligned else 0
+    beside = beside_of(input) if input.strides[0] % ALIGNED == 0 else 0
+    block = block_of(classes, BLOCK if beside else LONG)
     wide = min(wide_of(input), wide_of(out))
     addresses = [x.address for x in (input, target, share, g, loss, counts, out)]
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")

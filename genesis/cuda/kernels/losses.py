@@ -7,7 +7,6 @@ A class that is none is reported, as an index is.
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels import padded
+from genesis.cuda.kernels.losses_code import APART, BESIDE, GRADIENT, LONG_GRADIENT, LOSS, MEAN, printed
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import ALIGNED, Launched, interpreted
@@ -27,113 +27,10 @@ from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.reports import BITS, reports
 from genesis.jit.lowering.triton_code import pointer_to
-from genesis.jit.lowering.triton_functions import needed
 
-LONG = 4096  # elements of a block of a row
+SHORT, LONG = 1024, 4096  # elements of a row from which several are read at once, and of a block of a row
 I64 = np.dtype(np.int64)
 Grid = tuple[int, int, int]
-
-_HEAD = """
-import triton
-import triton.language as tl
-
-
-""".lstrip()
-
-# a thread has a maximum of several elements at a time, and for that one power of two besides those of the elements: of those
-# beside each other that it reads at once, or, where rows begin anywhere, of those that lie a thread for each apart. What is
-# no whole block is read apart, as what a mask says is read one by one
-_BESIDE = {"axis": "1", "wide": ":, None",
-           "at": "tl.arange(0, {lanes})[:, None] * {several} + tl.arange(0, {several})[None, :]"}  # fmt: skip
-_APART = {"axis": "0", "wide": "None, :",
-          "at": "tl.arange(0, {several})[:, None] * {lanes} + tl.arange(0, {lanes})[None, :]"}  # fmt: skip
-# the logarithm of the sum of a row, whether its class counts, and what its logit is
-SUMMED = """
-    row = tl.program_id(0).to(tl.int64)
-    label = tl.load(target + row).to(tl.int64)
-    counted = label != ignored
-    bad = counted & ((label < 0) | (label >= C))
-    tl.store(report, number | (label & {mask}), mask=bad)
-    own = tl.where(counted & (bad == 0), label, 0)
-    best = tl.full([{lanes}], float("-inf"), tl.float32)
-    sums = tl.zeros([{lanes}], tl.float32)
-    at = {at}
-    whole = C // {block} * {block}
-    for first in range(0, whole, {block}):
-        best, sums = joined(best, sums, tl.load(x + row * step + first + at).to(tl.float32))
-    rest = tl.load(x + row * step + whole + at, mask=whole + at < wide, other=float("-inf")).to(tl.float32)
-    best, sums = joined(best, sums, tl.where(whole + at < C, rest, float("-inf")))
-    most = tl.max(best, 0)
-    shift = tl.where(most == float("-inf"), 0.0, most)
-    logarithm = most + tl.log(tl.sum(sums * power_of_two((best - shift) * {bits}), 0))
-    picked = tl.load(x + row * step + own).to(tl.float32)
-    tl.store(loss + row, tl.where(counted, logarithm - picked, 0.0))
-    tl.store(counts + row, counted.to(tl.float32))
-"""
-JOINED = """
-@triton.jit
-def joined(best, sums, value):
-    larger = tl.maximum(best, tl.max(value, {axis}))
-    shift = tl.where(larger == float("-inf"), 0.0, larger)
-    powers = power_of_two((value - shift[{wide}]) * {bits})
-    return larger, sums * power_of_two((best - shift) * {bits}) + tl.sum(powers, {axis})
-
-
-""".lstrip()
-_LOSS = f"""{JOINED}@triton.jit
-def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):{SUMMED}    tl.store(total + row, logarithm)
-"""
-
-_MEAN = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(loss, counts, out, share, n):
-    sums = tl.zeros([{block}], tl.float32)
-    many = tl.zeros([{block}], tl.float32)
-    for first in range(0, n, {block}):
-        at = first + tl.arange(0, {block})
-        sums += tl.load(loss + at, mask=at < n, other=0.0)
-        many += tl.load(counts + at, mask=at < n, other=0.0)
-    count = tl.sum(many, 0)
-    tl.store(out, tl.div_rn(tl.sum(sums, 0), count).to(out.dtype.element_ty))
-    tl.store(share, tl.div_rn(1.0, tl.maximum(count, 1.0)))
-""".lstrip()
-
-_CHANGED = """
-@triton.jit
-def changed(value, at, label, logarithm, scale, ignored):
-    value = power_of_two((value.to(tl.float32) - logarithm) * {bits}) - tl.where(at == label, 1.0, 0.0)
-    return tl.where(label == ignored, 0.0, value * scale)
-
-
-@triton.jit
-def kernel(x, target, total, share, g, out, across, C, wide, step, ignored):
-    row = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * {block} + tl.arange(0, {block})
-    label = tl.load(target + row).to(tl.int64)
-    scale = tl.load(share) * tl.load(g).to(tl.float32)
-    logarithm = tl.load(total + row)
-""".lstrip()
-_GRADIENT = f"""{_CHANGED}    value = tl.load(x + row * step + at, mask=at < wide, other=0.0)
-    value = changed(value, at, label, logarithm, scale, ignored)
-    tl.store(out + row * across + at, value.to(out.dtype.element_ty), mask=at < wide)
-"""
-# of rows that begin anywhere, in both in the same way: from the last multiple of 16 bytes before each, so that whole blocks
-# are read and written 16 bytes at a time
-_SKEWED = f"""{_CHANGED}    first = row * step // {{beside}} * {{beside}}
-    before = (row * step - first).to(tl.int32)
-    if (tl.program_id(1) > 0) & (tl.program_id(1) * {{block}} + {{block}} <= before + C):
-        value = changed(tl.load(x + first + at), at - before, label, logarithm, scale, ignored)
-        tl.store(out + first + at, value.to(out.dtype.element_ty))
-    else:
-        inside = (at >= before) & (at < before + C)
-        value = tl.load(x + first + at, mask=inside, other=0.0)
-        value = changed(value, at - before, label, logarithm, scale, ignored)
-        tl.store(out + first + at, value.to(out.dtype.element_ty), mask=inside)
-"""
 
 
 class Row(Launched):
@@ -141,15 +38,12 @@ class Row(Launched):
 
     def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool,
                  beside: int = 0, warps: int = 8) -> None:  # fmt: skip
-        self.warps = warps if block > 1024 else 4
+        self.warps = warps if block > SHORT else 4
         lanes = min(block // beside if beside else 32 * self.warps, block)
-        tile = _BESIDE if beside else _APART
+        tile = BESIDE if beside else APART
         names = {name: text.format(lanes=lanes, several=block // lanes) for name, text in tile.items()}
-        lines = source.format(
-            block=block, lanes=lanes, beside=beside, mask=(1 << BITS) - 1, bits=math.log2(math.e), **names
-        )
-        self.source = _HEAD + "\n".join([*needed([lines]), lines])
-        self.dtypes, self.writes, self.reports = dtypes, writes, reports
+        self.source = printed(source, block, lanes=lanes, beside=max(beside, 1), mask=(1 << BITS) - 1, **names)
+        self.dtypes, self.writes, self.reports, self.beside = dtypes, writes, reports, max(beside, 1)
         report = ("*i64", "i64") if reports else ("i64",)
         self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i32", "i64", "i64")
         self.letters = "Q" * len(dtypes) + ("Qq" if reports else "q") + "iiqq"
@@ -158,11 +52,10 @@ class Row(Launched):
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
         """How many elements of each operand there are."""
-        rows, (wide, step, _) = grid[0], values[-3:]
-        logits = (rows - 1) * step + wide
+        rows, (classes, wide, step, _) = grid[0], values[-4:]
         if self.reports:
-            return [logits, rows, rows, rows, rows]
-        return [logits, rows, rows, 1, 1, (rows - 1) * values[len(self.dtypes)] + wide]
+            return [-(-((rows - 1) * step + classes) // self.beside) * self.beside, rows, rows, rows, rows]
+        return [(rows - 1) * step + wide, rows, rows, 1, 1, (rows - 1) * values[len(self.dtypes)] + wide]
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
         first = len(self.dtypes) - self.writes
@@ -218,10 +111,40 @@ def gradient(x: Any, target: Any, total: Any, share: Any, g: Any, out: Any, igno
     out[...] = value.astype(out.dtype)
 
 
+class Long(Launched):
+    """The kernel of gradients of rows without gaps."""
+
+    letters, warps = "QQQQQQqiiq", 8
+
+    def __init__(self, dtype: Any, labels: Any, g: Any, block: int) -> None:
+        self.source, self.dtypes, self.block = printed(LONG_GRADIENT, block), (dtype, labels, F32, F32, g, dtype), block
+        self.signature = (*[pointer_to(d) for d in self.dtypes], "i64", "i32", "i32", "i64")
+        self.free = frozenset({6, 7, 8, 9})
+
+    def counts(self, values: tuple[Any, ...]) -> list[int]:
+        n, rows = values[6], values[8]
+        return [n, rows, rows, 1, 1, n]
+
+    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
+        sizes = enumerate(zip(self.dtypes, self.counts(values), strict=True))
+        return [(values[i], d.itemsize * count, i == 5) for i, (d, count) in sizes]
+
+    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
+        counts = self.counts(values)
+        arrays = [memory.array(values[i], d, n) for i, (d, n) in enumerate(zip(self.dtypes, counts, strict=True))]
+        if interpreted():
+            arrays[-1][...] = interpreter.run(self.source, grid, [*arrays, *values[6:]])[5]
+            return
+        x, target, total, share, g, out = arrays
+        shape = values[8], values[7]
+        with np.errstate(all="ignore"):
+            gradient(x.reshape(shape).astype(F32), target, total, share, g, out.reshape(shape), values[9])
+
+
 class Mean(Launched):
     """The kernel that joins the losses of rows into one number of a dtype."""
 
-    source, letters, warps = _MEAN.format(block=2 * LONG), "QQQQi", 8
+    source, letters, warps = MEAN.format(block=2 * LONG), "QQQQi", 8
 
     def __init__(self, dtype: Any) -> None:
         self.dtypes = F32, F32, dtype, F32
@@ -248,14 +171,18 @@ def mean(dtype: Any) -> Mean:
 
 @functools.cache
 def losses(dtype: Any, labels: Any, block: int, beside: int) -> Row:
-    """``beside`` elements are read at once; 0: rows begin anywhere."""
-    return Row(_LOSS, (dtype, labels, F32, F32, F32), 3, block, True, beside)
+    """``beside`` elements, of 16 bytes, are read at once; 0: one by one."""
+    return Row(LOSS, (dtype, labels, F32, F32, F32), 3, block, True, beside)
 
 
 @functools.cache
-def gradients(dtype: Any, labels: Any, g: Any, block: int, beside: int = 0) -> Row:
-    """``beside`` elements are 16 bytes, in which rows begin anywhere; 0: rows begin there, or are read one by one."""
-    return Row(_SKEWED if beside else _GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False, beside)
+def gradients(dtype: Any, labels: Any, g: Any, block: int) -> Row:
+    return Row(GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False)
+
+
+@functools.cache
+def long_gradients(dtype: Any, labels: Any, g: Any, block: int) -> Long:
+    return Long(dtype, labels, g, block)
 
 
 def block_of(classes: int, most: int = LONG) -> int:
@@ -281,6 +208,21 @@ def laid(input: CudaArray) -> CudaArray:
     return input if input.strides[1] == 1 and input.strides[0] >= 0 else MEMORY.copy(input)
 
 
+def beside_of(rows: CudaArray) -> int:
+    """How many elements of long rows are 16 bytes and may be read at once; 0 where some of them are the memory of others."""
+    (count, columns), step, size = rows.shape, rows.strides[0], rows.dtype.itemsize
+    if columns <= SHORT or rows.address % ALIGNED:
+        return 0
+    end = rows.address + ((count - 1) * step + columns) * size
+    return ALIGNED // size if end % ALIGNED == 0 or _inside(rows, -(-end // ALIGNED) * ALIGNED) else 0
+
+
+def _inside(rows: CudaArray, end: int) -> bool:
+    """Whether memory goes so far. Of that of others we do not know it."""
+    block = getattr(rows.storage, "block", None)
+    return block is not None and end <= block.address + block.size
+
+
 def wide_of(rows: CudaArray) -> int:
     """How many elements of a row are gone through: with some of the gap behind it where that is wide enough for all to be
     done 16 bytes at a time.
@@ -288,9 +230,7 @@ def wide_of(rows: CudaArray) -> int:
     (count, columns), step, size = rows.shape, rows.strides[0], rows.dtype.itemsize
     wide = -(-columns // ALIGNED) * ALIGNED
     end = rows.address + ((count - 1) * step + wide) * size
-    block = getattr(rows.storage, "block", None)  # of memory of others we do not know how far it goes
-    inside = block is not None and end <= block.address + block.size
-    return wide if inside and step % ALIGNED == 0 and wide <= step else columns
+    return wide if step % ALIGNED == 0 and wide <= step and _inside(rows, end) else columns
 
 
 def entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> tuple[CudaArray, CudaArray, CudaArray]:
@@ -302,10 +242,8 @@ def entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> t
     stream = used(input, target, total, loss, counts, out, share).handle
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]
-    block = block_of(classes)
-    beside = ALIGNED // input.dtype.itemsize if input.strides[0] % ALIGNED == 0 and block > 1024 else 0
-    kernel = losses(input.dtype, target.dtype, block, beside)
-    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, wide_of(input), input.strides[0], ignored))
+    kernel = losses(input.dtype, target.dtype, block_of(classes), beside_of(input))
+    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, classes, input.strides[0], ignored))
     addresses = [x.address for x in (loss, counts, out, share)]
     mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
     return out, total, share
@@ -325,17 +263,18 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     logits, target, total, share, ignored = kept
     input = laid(logits)
     target = target if target.is_contiguous else MEMORY.copy(target)
-    (rows, classes), block = input.shape, block_of(input.shape[1])
     out = padded.result(input.shape, input.dtype, input.device)
     stream = used(input, target, total, share, g, out).handle
-    addresses = [x.address for x in (input, target, total, share, g, out)]
-    wide, size = min(wide_of(input), wide_of(out)), input.dtype.itemsize
-    alike = input.strides == out.strides and (input.address | out.address) % ALIGNED == 0
-    beside = ALIGNED // size if alike and block > 1024 and input.strides[0] * size % ALIGNED else 0
-    grid = rows, -(-(classes + max(beside - 1, 0)) // block), 1
-    gradients(input.dtype, target.dtype, g.dtype, block, beside).start(
-        out.on, stream, grid, (*addresses, out.strides[0], classes, wide, input.strides[0], ignored)
-    )
+    (rows, classes), addresses = input.shape, [x.address for x in (input, target, total, share, g, out)]
+    kinds = input.dtype, target.dtype, g.dtype
+    if classes >= SHORT and input.is_contiguous and out.is_contiguous:
+        block = min(1 << (classes.bit_length() - 1), LONG)
+        grid = -(-input.size // block), 1, 1
+        long_gradients(*kinds, block).start(out.on, stream, grid, (*addresses, input.size, classes, rows, ignored))
+        return out, None, None
+    block, wide = block_of(classes), min(wide_of(input), wide_of(out))
+    sizes = out.strides[0], classes, wide, input.strides[0], ignored
+    gradients(*kinds, block).start(out.on, stream, (rows, -(-classes // block), 1), (*addresses, *sizes))
     return out, None, None
 
 
