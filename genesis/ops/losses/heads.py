@@ -20,7 +20,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.losses.classes import cross_entropy
 from genesis.ops.products.linear import linear
 
-_LOGITS = 1 << 29  # bytes of the logits of some rows, and of their gradient: where nothing else is said
+_LOGITS, _ON_GPU = 1 << 29, 1 << 30  # bytes of the logits of some rows, and of their gradient: where nothing else is said
 _FEWEST = 128  # rows, of which products are still fast
 _POLICIES = ("auto", "accurate", "balanced", "compact")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -33,8 +33,8 @@ class LinearCrossEntropyOptions:
     Args:
         allow_retain_graph: accepted; a graph can be kept in any case, gradients that were computed are not used up
         batch_chunk_size: how many rows at a time
-        chunking_method: instead of that, "auto": as many rows, a power of two, as have logits of at most 512 MiB;
-            "aspect_ratio": as many as have logits of the size of the input; "aspect_ratio:N": an N-th of that
+        chunking_method: instead of that, "auto": as many rows, a power of two, as have logits of at most 512 MiB, and
+            1 GiB on a GPU; "aspect_ratio": as many as have logits of the size of the input; "aspect_ratio:N": an N-th of that
         acc_policy: what is computed in `acc_dtype`: the sum over the rows that is the weight's gradient ("balanced"), the
             logits as well ("accurate"), or nothing ("compact"). "auto" is "accurate" on the CPU, and elsewhere "compact" for
             bfloat16, "balanced" for float16, whose range is small
@@ -73,7 +73,8 @@ class LinearCrossEntropyOptions:
         if method is None or (method == "auto" and self.batch_chunk_size is not None):
             return min(self.batch_chunk_size or count, count)
         if method == "auto":
-            most = max(_LOGITS // (classes * input._array.dtype.itemsize), _FEWEST)
+            logits = _ON_GPU if input.device.type == "cuda" else _LOGITS
+            most = max(logits // (classes * input._array.dtype.itemsize), _FEWEST)
             return min(1 << (most.bit_length() - 1), count)
         rows = -(-count // max(-(-classes // max(features, 1)), 1))
         rows = max((1 << (max(rows, 1) - 1).bit_length()) // (_share_of(method) or 1), 1)
