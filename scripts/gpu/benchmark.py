@@ -16,6 +16,7 @@ from typing import Any
 from workloads import KERNELS, ROTATED, SIZES, STEPS
 
 ROUNDS = 20
+LEAST, MOST = 50.0, 400  # milliseconds of calls that do not wait, beside which the way of the first is little; calls
 
 
 def checks(emulated: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -60,11 +61,12 @@ def timed(t: Any, run: Callable[[int], Any], tiny: bool) -> dict[str, Any]:
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end))
+    rounds = max(ROUNDS, min(int(LEAST / median(times)), MOST))
     begun = time.perf_counter()
-    for i in range(ROUNDS):
+    for i in range(rounds):
         run(i % ROTATED)
     t.cuda.synchronize()
-    each = (time.perf_counter() - begun) / ROUNDS * 1e3
+    each = (time.perf_counter() - begun) / rounds * 1e3
     return {"ms": {"median": median(times), "least": min(times), "most": max(times)}, "one behind the other": each}
 
 
