@@ -17,7 +17,7 @@ import numpy as np
 
 from genesis.cuda.arrays import CudaArray, empty, used
 from genesis.cuda.launch.tuning import LARGE, fastest, wanted
-from genesis.cuda.libraries.loading import give_up, library
+from genesis.cuda.libraries.loading import library, of_device
 from genesis.cuda.runtime.devices import Device
 
 NAME = "cublaslt"
@@ -101,15 +101,8 @@ def multiplied(
         steps: strides from one matrix of ``x`` and ``y`` to the next
         adds: to what is in ``out``
     """
-    if library(NAME) is None:
-        return None
-    on = out.storage.on
-    try:
-        products = on.keep(NAME, Products)
-    except Exception as error:  # the package is there, and the library, or what it needs, is not
-        give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
-        return None
-    if out.dtype.name not in KINDS:
+    products = of_device(out.storage.on, Products, NAME)
+    if products is None or out.dtype.name not in KINDS:
         return None
     m, k, n = out.shape[-2] if batch > 1 else out.size // out.shape[-1], x.shape[-1], out.shape[-1]
     row = out.strides[-2] if out.ndim > 1 else n

@@ -17,7 +17,7 @@ import numpy as np
 from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.base.deterministic import switches
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
-from genesis.cuda.libraries.loading import give_up, library
+from genesis.cuda.libraries.loading import library, of_device
 from genesis.cuda.runtime.devices import Device
 from genesis.ops.spatial.convolution import last_strides, one_is_channels_last
 
@@ -109,14 +109,7 @@ class Graphs:
 
 def graphs(on: Device) -> Graphs | None:
     """cuDNN on a device, if it is there."""
-    if library(NAME) is None:
-        return None
-    try:
-        made: Graphs = on.keep(NAME, Graphs)
-    except Exception as error:  # the package is there, and the library is not
-        give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
-        return None
-    return made
+    return of_device(on, Graphs, NAME)
 
 
 def steps_of(array: CudaArray) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
-from genesis.cuda.libraries.loading import give_up, library
+from genesis.cuda.libraries.loading import library, of_device
 from genesis.cuda.runtime.devices import Device
 
 NAME = "cufft"
@@ -91,14 +91,7 @@ def _placed(x: CudaArray, dims: tuple[int, ...]) -> CudaArray:
 
 def transforms(on: Device) -> Transforms | None:
     """cuFFT on a device, if it is there."""
-    if library(NAME) is None:
-        return None
-    try:
-        made: Transforms = on.keep(NAME, Transforms)
-    except Exception as error:  # the package is there, and the library is not
-        give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
-        return None
-    return made
+    return of_device(on, Transforms, NAME)
 
 
 class Transforms:

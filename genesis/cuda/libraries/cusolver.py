@@ -18,7 +18,7 @@ import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
-from genesis.cuda.libraries.loading import give_up, library
+from genesis.cuda.libraries.loading import library, of_device
 from genesis.cuda.memory.sequence import crosses
 from genesis.cuda.runtime.devices import Device
 
@@ -63,14 +63,7 @@ def pointers(x: CudaArray, order: Any, size: int) -> CudaArray:
 
 def solver(on: Device) -> Solver | None:
     """cuSOLVER and cuBLAS on a device, if they are there."""
-    if library(NAME) is None or library(BLAS) is None:
-        return None
-    try:
-        made: Solver = on.keep(NAME, Solver)
-    except Exception as error:  # the package is there, and the library is not
-        give_up(NAME, f"{type(error).__name__}: {error}".splitlines()[0])
-        return None
-    return made
+    return of_device(on, Solver, NAME, BLAS)
 
 
 class Solver:

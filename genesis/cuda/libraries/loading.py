@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from genesis.cuda.runtime import connection
+from genesis.cuda.runtime.devices import Device
+
+Made = TypeVar("Made")
 
 MODULES = {
     "cublas": "nvmath.bindings.cublas",
@@ -40,9 +43,16 @@ def why_none(name: str) -> str:
     return _reasons[name]
 
 
-def give_up(name: str, why: str) -> None:
-    """Do without a library from now on: it is there, and does not work."""
-    _loaded[name], _reasons[name] = None, why
+def of_device(on: Device, make: Callable[[Device], Made], *names: str) -> Made | None:
+    """What is made of libraries for a device, once; None where one of them is not there, or does not work."""
+    for name in names:
+        if library(name) is None:
+            return None
+    try:
+        return cast(Made, on.keep(names[0], make))
+    except Exception as error:  # the package is there, and the library, or what it needs, is not
+        _loaded[names[0]], _reasons[names[0]] = None, f"{type(error).__name__}: {error}".splitlines()[0]
+        return None
 
 
 def _look(name: str) -> tuple[Any, str]:
