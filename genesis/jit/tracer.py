@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import computing
 from genesis.core.call.op import Op
 from genesis.core.call.strides import with_strides
+from genesis.core.graph import autocast
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.node import AccumulateGrad, Edge, Node
 from genesis.core.graph.site import line_here, site_of, user_site
@@ -362,7 +364,8 @@ class Tracer(AskedNumbers):
         ACTIVE.append(self)
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
-            result = self.finished(fn(*inner_args, **inner_kwargs), arguments)
+            with _casts_of_its_own():
+                result = self.finished(fn(*inner_args, **inner_kwargs), arguments)
             return outcome_of(self, result, arguments, structure)
         finally:
             ACTIVE.pop()
@@ -420,6 +423,16 @@ class Tracer(AskedNumbers):
                     tensor._node._grad = x.grad  # type: ignore[union-attr]
                 self.gradients.argument(tensor, len(arguments) - 1, x._node)
         return arguments, inner
+
+
+@contextmanager
+def _casts_of_its_own() -> Iterator[None]:
+    """An autocast region that is open around a trace casts parameters once in it, as in a call; it keeps what they are outside
+    of the trace.
+    """
+    mode = autocast.state()
+    with nullcontext() if mode is None or mode.cache is None else autocast.restored(mode._replace(cache={})):
+        yield
 
 
 def _device_of(spec: Spec) -> Any:

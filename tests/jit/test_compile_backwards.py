@@ -280,3 +280,47 @@ def test_a_backward_of_what_was_recorded_before_the_call():
             kept[:] = [(w * k).square() for k in range(1, 3)]
             assert update().item() == 15.0
             assert w.grad.tolist() == [10.0 * (call + 1)] * 3
+
+
+# ---- under autocast
+
+
+@pytest.mark.parametrize("around", [False, True], ids=["inside", "around"])
+@pytest.mark.parametrize("between", ["", "write", "data"])
+def test_a_parameter_that_is_used_several_times_is_cast_once(around, between):
+    """So its gradients are added in 16 bits, until it is written to. A write by its data does not count: in a region around
+    several calls the first cast would stay.
+    """
+
+    def seen(compiled):
+        genesis.manual_seed(0)
+        w, x = nn.Parameter(genesis.randn(16, 16)), genesis.randn(16, 16)
+        mode = genesis.autocast("cpu", dtype=genesis.bfloat16)
+
+        def products(x):
+            y = nn.functional.linear(x, w)
+            if between == "write":
+                with genesis.no_grad():
+                    w.mul_(1.25)
+            if between == "data":
+                w.data.mul_(1.25)
+            return (y @ w + nn.functional.linear(y, w)).float().square().mean()
+
+        def step(x):
+            w.grad = None
+            if around:
+                products(x).backward()
+            else:
+                with mode:
+                    loss = products(x)
+                loss.backward()
+            return w.grad.clone()
+
+        run = genesis.compile(step, fullgraph=True) if compiled else step
+        if around:
+            with mode:
+                return [run(x).tolist() for _ in range(1 if between == "data" else 3)]
+        return [run(x).tolist() for _ in range(3)]
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)

@@ -19,7 +19,6 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.graph.autocast import Autocast
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import tracer
 
 
 def cast_for(policy: Any, args: Sequence[Any], mode: Autocast) -> tuple[Any, ...]:
@@ -47,8 +46,8 @@ def _cast(a: Any, dtype: np.dtype[Any], mode: Autocast) -> Any:
             )
         ):
             return a
-        if mode.cache is not None and tracer.get() is None and a._node is not None and a._node.is_leaf and mine == F32:
-            key = (id(a), a._version, dtype, grad_mode.get())
+        if mode.cache is not None and a._node is not None and a._node.is_leaf and mine == F32:
+            key = (id(a), a._write_count, dtype, grad_mode.get())
             if key not in mode.cache:
                 mode.cache[key] = (a, a.to(dtypes.from_numpy(dtype)))
             return mode.cache[key][1]
