@@ -12,6 +12,7 @@ from genesis import nn, optim
 from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.joint import JointTracer
 from genesis.jit.guards import Guards
+from genesis.testing import fuzz_compile
 
 pytest.importorskip("llvmlite")
 
@@ -63,6 +64,41 @@ def test_the_state_of_an_optimizer_begins_in_the_first_call(name):
     assert ways[0][0] == pytest.approx(ways[1][0], rel=1e-5)
     for eager, other in zip(ways[0][1], ways[1][1], strict=True):
         np.testing.assert_allclose(other, eager, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_state_of_an_optimizer_does_not_begin_in_a_call_that_ends_before(name):
+    """The trace makes it, and then a statement that Python does at each call raises."""
+
+    def seen(compiled):
+        model, optimizer, step = training(OPTIMIZERS[name])
+        calls, seen = [], []
+
+        def count():
+            calls.append(1)
+            if len(calls) in (3, 4):
+                raise ValueError("too early")
+
+        def counted(x, y):
+            count()
+            return step(x, y) if len(x) > 2 else x.sum()
+
+        run = genesis.compile(counted) if compiled else counted
+        for call in range(7):
+            try:
+                seen.append(run(X if call > 1 else X[:2], Y).item())
+            except ValueError:
+                seen.append(None)
+            seen.append(left_by(model, optimizer))
+        if compiled:
+            assert "Python does at each call" in run.explain() and len(run._recent) == 2
+        return seen
+
+    genesis.manual_seed(3)
+    expected = seen(False)
+    genesis.manual_seed(3)
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == expected
 
 
 def test_no_python_runs_twice_in_the_first_call():

@@ -139,7 +139,12 @@ class CompiledFunction:
                     result = entry.careful(args, kwargs)
                     if result is not MISS:
                         return result
-            return self._new(key, leaves, args, kwargs)
+            before = self._recent, dict(self._entries)
+            try:
+                return self._new(key, leaves, args, kwargs)
+            finally:
+                if self._tracing.forget_unused():  # the call did not get there: its graph is for one that does
+                    self._recent, self._entries = before
 
     def _changing(self, key: Any, leaves: list[Any], structure: Any) -> Any:
         """See which numbers are other ones than in the traces before: the next one asks for them. Returns the key."""

@@ -17,6 +17,7 @@ from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.begun import Begun
 from genesis.jit.compiling.checks import Given
 from genesis.jit.compiling.deciding import only_decides
 from genesis.jit.compiling.division import divided, undivided
@@ -55,6 +56,7 @@ class Tracing:
         constant: those of both that no graph can ask for
         taken: the statements that Python does
         keeps: whether what computes with numbers is kept, too
+        begun: what traces have set up since the last call
     """
 
     def __init__(self, name: str, original: Callable[..., Any], fullgraph: bool) -> None:
@@ -64,6 +66,7 @@ class Tracing:
         self.constant: set[Any] = set()
         self.taken = Taken()
         self.keeps = not fullgraph
+        self.begun: list[Begun] = []
 
     # ---- floats that change
 
@@ -96,6 +99,11 @@ class Tracing:
             self.read_arguments -= self.constant
             key = self.key(leaves, key[0])
         return key, self.entry(leaves, args, kwargs)
+
+    def forget_unused(self) -> bool:
+        """Empty what was set up and not used in the call that has ended; whether there was such."""
+        begun, self.begun = self.begun, []
+        return any([state.forget_unused() for state in begun])
 
     # ---- a graph
 
@@ -189,6 +197,8 @@ class Tracing:
                 watch.forget_cached()
                 changed(kept)
                 raise
+            finally:  # traces count writes, too
+                self.begun = [Begun(state) for state in (*[b.state for b in self.begun], *tracer.begun)]
         if titles := changed(kept):
             raise GraphError(f"{titles[0]} changes, and nothing shows where: a compiled call would not do it again")
         if watch.effect is not None:
