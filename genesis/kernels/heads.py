@@ -27,8 +27,8 @@ from genesis.ops.shapes.join import cat
 
 NAME = "linear_cross_entropy_by_rows"
 
-# (total, left, right): adds a product of matrices to an array
-AddProduct = Callable[[Any, Any, Any], None]
+# (total, left, right, adds): writes a product of matrices to an array, or adds it to that
+AddProduct = Callable[[Any, Any, Any, bool], None]
 # (logits, class indices, the index that does not count, the gradient of the mean): the mean of the losses, of 16-bit logits in
 # float32, and the gradient of the logits; of None as a gradient only the first
 MeanLoss = Callable[[Any, Any, int, Any], tuple[Any, Any]]
@@ -182,9 +182,10 @@ class _Gradients:
             self.input[part] = (logits @ self.head.linear_weight).to(self.input.dtype)
         if self.wanted[1]:
             input = self.head.input[part].to(logits.dtype)
+            adds = self.weight is not None
             if self.weight is None:
-                self.weight = input.new_zeros((logits.shape[1], input.shape[1]), dtype=self.sum_dtype)
-            self.add_product(self.weight._array, logits.t()._array, input._array)
+                self.weight = input.new_empty((logits.shape[1], input.shape[1]), dtype=self.sum_dtype)
+            self.add_product(self.weight._array, logits.t()._array, input._array, adds)
         if self.bias is not None:
             self.bias += logits.sum(0, dtype=self.bias.dtype)
 

@@ -284,6 +284,20 @@ def test_losses_of_rows_with_gaps(step, way):
         np.testing.assert_allclose(loss.item(), graded_loss(x, t)[0].item(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("classes", [64, 67])
+def test_gradients_of_a_last_layer_are_written_first_and_added_up_then(classes, library):
+    """What is in new memory is not read: of many classes that would be as much as the gradient itself."""
+    x, w = genesis.randn(9, 16).bfloat16(), genesis.randn(classes, 16).bfloat16()
+    t, options = genesis.randint(0, classes, (9,)), genesis.nn.LinearCrossEntropyOptions(False, 4, None)
+    genesis.full((classes, 16), float("nan"), dtype=genesis.bfloat16, device="cuda")  # whose memory is free again
+
+    def gradients(x, w, t):
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        return genesis.autograd.grad(F.linear_cross_entropy(x, w, t, options=options), [x, w])
+
+    same(gradients, x, w, t, tolerance=2e-2)
+
+
 def test_rows_of_losses_are_gone_through_16_bytes_at_a_time(library):
     """Of logits with gaps behind their rows, up to a multiple of 16 elements: parameters say so."""
     step, args = head(classes=1031)

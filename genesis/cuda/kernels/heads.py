@@ -16,10 +16,11 @@ from genesis.cuda.libraries import cublaslt
 from genesis.kernels import heads
 
 
-def _add_product(total: CudaArray, left: CudaArray, right: CudaArray) -> None:
-    for x, y, _, into, _ in padded.divided(left, right, None, total):
-        if total.dtype != x.dtype or cublaslt.multiplied(x, y, None, into, 1, (0, 0), adds=True) is None:
-            wrap(into).add_(wrap(x) @ wrap(y))
+def _add_product(total: CudaArray, left: CudaArray, right: CudaArray, adds: bool) -> None:
+    for x, y, _, into, again in padded.divided(left, right, None, total):
+        if total.dtype != x.dtype or cublaslt.multiplied(x, y, None, into, 1, (0, 0), adds or again) is None:
+            product, whole = wrap(x) @ wrap(y), wrap(into)
+            whole.add_(product) if adds or again else whole.copy_(product)
 
 
 def _mean_loss(logits: CudaArray, target: CudaArray, ignored: int, g: CudaArray | None) -> tuple[CudaArray, Any]:

@@ -89,9 +89,10 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     return gx, None, None
 
 
-def _add_product(total: Any, left: Any, right: Any) -> None:
-    dtype = from_numpy(total.dtype)
-    wrap(total).add_(wrap(left).to(dtype) @ wrap(right).to(dtype))
+def _add_product(total: Any, left: Any, right: Any, adds: bool) -> None:
+    dtype, whole = from_numpy(total.dtype), wrap(total)
+    product = wrap(left).to(dtype) @ wrap(right).to(dtype)
+    whole.add_(product) if adds else whole.copy_(product)
 
 
 heads.attach_to(np.ndarray, _add_product)
