@@ -26,7 +26,7 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 from page import beside, write_section
 
-EVERY, STEPS, BLOCKS = 10, 20, 12
+EVERY, STEPS, BLOCKS = 10, 20, 40
 BATCH = 64
 WIDTHS = (784, 1024, 1024, 10)
 

@@ -61,7 +61,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def remove_orphans(folder: Path) -> None:
@@ -135,7 +135,8 @@ def _keep_owner_and_mode(handle: int, status: os.stat_result) -> None:
     os.fchmod(handle, mode)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: str | os.PathLike[str]) -> None:
+    """Wait until the names in a folder are on the disk."""
     with contextlib.suppress(OSError):  # some file systems cannot sync a folder
         handle = os.open(folder, os.O_RDONLY)
         try:

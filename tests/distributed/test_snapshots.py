@@ -22,7 +22,6 @@ import genesis.distributed.checkpoint as dcp
 from genesis import nn, optim
 from genesis.data import DataLoader, TensorDataset
 from genesis.distributed.checkpoint import manifest, saving, state_dict
-from genesis.io import atomic
 
 
 def network(width=4):
@@ -343,7 +342,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypa
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic, "write_atomically", full)
+    monkeypatch.setattr(manifest.os, "replace", full)
     with pytest.raises(dcp.CheckpointException, match="No space left(.|\n)*try: free space"):
         dcp.save({"x": genesis.zeros(2)}, checkpoint_id=tmp_path)
     monkeypatch.undo()
@@ -355,7 +354,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypa
 KILLED = """
 import os, signal, sys
 import genesis, genesis.distributed.checkpoint as dcp
-from genesis.io import atomic
+from genesis.distributed.checkpoint import manifest
 at, folder = sys.argv[1:]
 dcp.save({"x": genesis.ones(1000)}, checkpoint_id=folder)
 def die(*_, **__):
@@ -363,7 +362,7 @@ def die(*_, **__):
 if at == "fsync":
     os.fsync = die
 elif at == "manifest":
-    atomic.write_atomically = die
+    manifest.put = die
 elif at == "replace":
     os.replace = die
 dcp.async_save({"x": genesis.zeros(1000)}, checkpoint_id=folder).result()

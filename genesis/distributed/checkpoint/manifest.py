@@ -16,7 +16,7 @@ from genesis.base.late import Late
 from genesis.kernels.llvm.crc import crc32
 
 _atomic = Late("genesis.io.atomic")
-NAME = "manifest.json"
+NAME, PART = "manifest.json", ".part"
 FORMAT, VERSION = "genesis.distributed.checkpoint", 2
 _READ = 1 << 22  # bytes at a time
 
@@ -58,7 +58,7 @@ class Manifest:
             "format": FORMAT, "version": VERSION, "token": self.token, "world_size": self.world_size,
             "files": self.files, "tensors": self.tensors, "trees": self.trees,
         }  # fmt: skip
-        _atomic.write_atomically(folder / NAME, json.dumps(content | {"sha256": _digest(content)}).encode())
+        put(folder, NAME, json.dumps(content | {"sha256": _digest(content)}), self.token, durable=True)
 
 
 def read(folder: Path, what: str = "load") -> Manifest:
@@ -106,6 +106,23 @@ def _content(folder: Path, what: str) -> dict[str, Any]:
 
 def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def put(folder: Path, name: str, text: str, token: str, durable: bool = False) -> None:
+    """Put a file in its place, whole; ``durable``: it is on the disk, too, when this returns.
+
+    `genesis.io.atomic` asks the system four times as many questions: of links, owners and other writers, which a folder
+    that one snapshot writes to does not raise.
+    """
+    written = f"{folder}/{name}.{token}{PART}"
+    with open(written, "w") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    os.replace(written, f"{folder}/{name}")
+    if durable:
+        _atomic.sync(folder)
 
 
 def _check_size(path: Path, size: int, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import secrets
 import zlib
@@ -79,7 +80,7 @@ def _writes(name: str, piece: Piece, members: Any) -> bool:
 
 
 def _digest(value: Any) -> int:
-    return zlib.crc32(repr(value).encode())
+    return zlib.crc32(json.dumps(value).encode())
 
 
 @functools.lru_cache(4)

@@ -15,11 +15,11 @@ from genesis.base import dtypes
 from genesis.base.errors import message
 from genesis.distributed.checkpoint.direct import File
 from genesis.distributed.checkpoint.image import Image, pieces
-from genesis.distributed.checkpoint.manifest import NAME, CheckpointException, Manifest, read
+from genesis.distributed.checkpoint.manifest import NAME, PART, CheckpointException, Manifest, put, read
 from genesis.distributed.checkpoint.parts import Host
 from genesis.distributed.checkpoint.plan import Plan, joined
 
-_LOOK = 0.002, 0.1  # seconds between looks whether the others are done: the first, the longest
+_LOOK = 0.005, 0.1  # seconds between looks whether the others are done: the first, the longest
 
 
 def write(folder: Path, plan: Plan, image: Image | None = None) -> Manifest | None:
@@ -35,7 +35,7 @@ def write(folder: Path, plan: Plan, image: Image | None = None) -> Manifest | No
         said = {"error": f"rank {plan.rank}: {_short(error)}"}
     if plan.rank:
         with contextlib.suppress(OSError):
-            _tell(folder / _note(plan, plan.rank), said)
+            _tell(folder, _note(plan, plan.rank), plan, said)
         if "error" in said:
             raise _failed(folder, said["error"])
         _wait_for_the_end(folder, plan)
@@ -49,7 +49,7 @@ def write(folder: Path, plan: Plan, image: Image | None = None) -> Manifest | No
             failed = f"rank 0: {_short(error)}"
     if plan.size > 1:
         with contextlib.suppress(OSError):
-            _tell(folder / _end_note(plan), failed)
+            _tell(folder, _end_note(plan), plan, failed)
     with contextlib.suppress(CheckpointException):
         _clean(folder, {NAME, _end_note(plan), *(read(folder).files if (folder / NAME).exists() else ())})
     raise _failed(folder, failed)
@@ -104,7 +104,7 @@ def _clean(folder: Path, named: set[str]) -> None:
     """Remove what the manifest does not name: of older snapshots, and of writers that were killed."""
     with contextlib.suppress(OSError):
         for name in set(os.listdir(folder)) - named:
-            if re.fullmatch(r"rank.*-.*\.(safetensors|json)|failed-.*\.json", name):
+            if re.fullmatch(r"rank.*-.*\.(safetensors|json)|failed-.*\.json", name) or name.endswith(PART):
                 (folder / name).unlink(missing_ok=True)
 
 
@@ -115,11 +115,9 @@ def _note(plan: Plan, rank: int) -> str:
     return f"rank{rank}-{plan.token}.json"
 
 
-def _tell(path: Path, what: Any) -> None:
-    """Put a note in its place, whole. It need not be on the disk: those who read it live."""
-    written = path.with_suffix(".part.json")
-    written.write_text(json.dumps(what))
-    written.replace(path)
+def _tell(folder: Path, name: str, plan: Plan, what: Any) -> None:
+    """Put a note in its place. It need not be on the disk: those who read it live."""
+    put(folder, name, json.dumps(what), plan.token)
 
 
 def _end_note(plan: Plan) -> str:
