@@ -8,7 +8,8 @@
            `uniques`, `divisions`
 `norms`    of rows, by the rules of the compiler, `channels`: batch norm; `losses`: cross entropy, whose code is in `losses_code`, `loss_gradients`: with its gradient, `heads`: of linear logits; `activations`: GELU; `columns`: sums of columns
 `attention` by tiles, forward and backward; its code is in `attention_code`
-`convolution` as products that are never in memory; `scans`: running reductions; `taps`: pooling and interpolation
+`convolution` as products that are never in memory; `scans`: running reductions
+`pooling`  and interpolation, whose kernels are `pooling_tiles`, with their code in `pooling_code`; `folding`: windows as columns
 `wanted`   whether kernels are wanted at all
 `views`    the same memory, seen in another way
 `host`     the way over the CPU, for ops without a kernel

@@ -195,7 +195,7 @@ def read_positions(input: Tensor, positions: Tensor, dims: int) -> Tensor:
     return flat.gather(-1, where).reshape(positions.shape)  # type: ignore[no-any-return]
 
 
-@composite(method=False, torch_name="", dtypes="f")
+@composite(method=False, torch_name="", dtypes="f", halves="wide")
 def largest(input: Tensor, rules: tuple[Rule, ...]) -> Tensor:
     """The largest elements of windows: what `max_places` names.
 
@@ -211,10 +211,8 @@ samples(largest, lambda t: [case(t(2, 5, 4), (("windows", 5, 2, 2, 2, 0, 1), ("w
 
 
 def pooled(input: Tensor, rules: tuple[Rule, ...], return_indices: bool) -> Any:
-    if not return_indices:
-        return largest(input, rules)
-    positions = max_places(input.detach(), rules)
-    return read_positions(input, positions, len(rules)), positions
+    values = largest(input, rules)
+    return (values, max_places(input.detach(), rules)) if return_indices else values
 
 
 # ---- means

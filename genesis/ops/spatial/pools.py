@@ -169,7 +169,7 @@ def _max_pool(dims: int) -> Any:
         ],
         (lambda t: case(t(1, 1, *shape), 2, padding=2), RuntimeError, f"{name}: padding must be at most half"),
         (lambda t: case(t(1, 1, *shape), 7), RuntimeError, f"{name}: the kernel spans 7, the padded input 5"),
-        options={"halves": "alike"},
+        options={"halves": ""},
     )  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def _adaptive_max_pool(dims: int) -> Any:
         dims,
         pool,
         lambda t: [case(t(1, 2, *shape), 2), case(t(2, *shape), 1, True)],
-        options={"halves": "alike"},
+        options={"halves": ""},
     )
 
 

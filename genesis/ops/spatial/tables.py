@@ -50,6 +50,13 @@ def taps(rule: Rule, back: bool = False) -> Table:
 
 
 @functools.lru_cache(maxsize=512)
+def covering(rule: Rule) -> Table:
+    """The windows that each element is in, and which of their elements it is."""
+    positions, _ = table(rule)
+    return _transposed(positions, np.broadcast_to(np.arange(positions.shape[1]), positions.shape), rule[1])
+
+
+@functools.lru_cache(maxsize=512)
 def steps(rule: Rule, back: bool = False) -> tuple[tuple[Any, Any, Any], ...]:
     """What to add to what: ``y[to] += weight * x[source]``, with slices where these will do; ``weight`` None is 1.
 
