@@ -10,12 +10,14 @@ import pytest
 
 import genesis
 from genesis import cuda, nn
+from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.cuda.steps import step as step_of_devices
 from genesis.cuda.steps.held import Held
+from genesis.cuda.steps.tiled import Tiled
 from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
 
@@ -604,10 +606,11 @@ def kernels_of(step):
 
 
 def test_numbers_of_the_host_are_read_from_memory(step):
-    held = [kernel for kernel in kernels_of(step) if isinstance(kernel, Held) and kernel.held]
+    loops = [kernel.loop if isinstance(kernel, Tiled) else kernel for kernel in kernels_of(step)]
+    held = [kernel for kernel in loops if isinstance(kernel, Held) and kernel.held]
     assert held and all(["fp64" not in [k for k in kernel.signature if k[0] != "*"] for kernel in held])
     assert all(["*fp64" in kernel.signature for kernel in held]) and "tl.load(p" in held[0].source
-    (draw,) = [kernel for kernel in kernels_of(step) if not isinstance(kernel, Held)]
+    (draw,) = [kernel for kernel in kernels_of(step) if isinstance(kernel, Draw)]
     assert "key, first = tl.load(position), tl.load(position + 1)" in draw.source
 
 

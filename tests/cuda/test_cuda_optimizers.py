@@ -112,8 +112,9 @@ def test_machine_code():
 
 
 def steps_of_three_layers():
-    """A compiled step of training, called twice, of parameters of one size."""
-    layers = [genesis.nn.Linear(16, 16, bias=False, device="cuda") for _ in range(3)]
+    """A compiled step of training, called twice, of parameters of one size, whose gradients are no tiles."""
+    sizes = [(16, 4), (4, 16), (16, 4)]
+    layers = [genesis.nn.Linear(n, m, bias=False, device="cuda") for n, m in sizes]
     optimizer = genesis.optim.AdamW([p for layer in layers for p in layer.parameters()])
 
     @genesis.compile

@@ -52,19 +52,28 @@ class Product(Launched):
         added = [(bias, n * size, False)] if self.biased else []
         return [(a, left, False), (b, right, False), *added, (c, grid[1] * m * n * size, True)]
 
+    def given(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> list[Any]:
+        """The operands, with something in the place of a bias that is none."""
+        size, spans = self.dtype.itemsize, self.spans(grid, values)[:-1]
+        arrays = [memory.array(start, self.dtype, count // size) for start, count, _ in spans]
+        return arrays if self.biased else [*arrays, np.zeros(1, self.dtype)]
+
     def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
-        *_, m, n, k, am, ak, bk, bn, az, bz = values
-        size = self.dtype.itemsize
-        arrays = [memory.array(start, self.dtype, count // size) for start, count, _ in self.spans(grid, values)]
-        left, right, out = arrays[0], arrays[1], arrays[-1]
-        added = arrays[2] if self.biased else np.zeros(1, self.dtype)
+        given, (start, count, _) = self.given(memory, grid, values), self.spans(grid, values)[-1]
+        out = memory.array(start, self.dtype, count // self.dtype.itemsize)
         if interpreted():
-            out[...] = interpreter.run(self.source, grid, [left, right, added, out, *values[4:]])[3]
-            return
-        strided, wide = np.lib.stride_tricks.as_strided, wide_of(self.dtype)
+            out[...] = interpreter.run(self.source, grid, [*given, out, *values[4:]])[3]
+        else:
+            out[...] = self.computed(given, grid, values)
+
+    def computed(self, given: list[Any], grid: Grid, values: tuple[Any, ...]) -> Any:
+        """The same with NumPy: all elements, one after the other."""
+        *_, m, n, k, am, ak, bk, bn, az, bz = values
+        left, right, added = given
+        strided, wide, size = np.lib.stride_tricks.as_strided, wide_of(self.dtype), self.dtype.itemsize
         x = strided(left, (grid[1], m, k), [s * size for s in (az, am, ak)]).astype(wide)
         y = strided(right, (grid[1], k, n), [s * size for s in (bz, bk, bn)]).astype(wide)
-        out[...] = (x @ y + (added.astype(wide) if self.biased else 0)).reshape(-1).astype(self.dtype)
+        return (x @ y + (added.astype(wide) if self.biased else 0)).reshape(-1).astype(self.dtype)
 
 
 @functools.cache

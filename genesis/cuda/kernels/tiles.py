@@ -24,13 +24,10 @@ LONGEST = 2048  # that is summed: what is longer is divided among programs by a 
 SHORT = 128  # that is summed of both operands' rows: then wider tiles are as fast
 PROGRAMS = 264  # of its tiles: two for each processor of an H100
 
+_HEAD = ["import triton", "import triton.language as tl", "", ""]
 _SOURCE = """
-import triton
-import triton.language as tl
-
-
 @triton.jit
-def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
+def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz{parameters}):
     pid = tl.program_id(0)
     z = tl.program_id(1).to(tl.int64)
     wide = tl.cdiv(N, {n})
@@ -47,16 +44,13 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
         left += {k} * {ak}
         right += {k} * {bk}
     {added}
-    out = c + z * M * N + m[:, None] * N + n[None, :]
-    tl.store(out, total.to({kind}), mask=(m[:, None] < M) & (n[None, :] < N))
+    at = m[:, None] * N + n[None, :]
+    inside = (m[:, None] < M) & (n[None, :] < N)
+    {stored}
 """
 _ALONG = """
-import triton
-import triton.language as tl
-
-
 @triton.jit
-def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
+def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz{parameters}):
     pid = tl.program_id(0)
     z = tl.program_id(1).to(tl.int64)
     wide = tl.cdiv(N, {n})
@@ -72,10 +66,12 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz):
         totals += x * y
     total = tl.sum(totals, 2)
     {added}
-    out = c + z * M * N + m[:, None] * N + n[None, :]
-    tl.store(out, total, mask=(m[:, None] < M) & (n[None, :] < N))
+    at = m[:, None] * N + n[None, :]
+    inside = (m[:, None] < M) & (n[None, :] < N)
+    {stored}
 """
 _ADDED = "total += tl.load(bias + n, mask=n < N, other=0.0).to(tl.{wide})[None, :]"
+_STORED = "tl.store(c + z * M * N + at, total.to(c.dtype.element_ty), mask=inside)"
 _DOT = 'total = tl.dot(x, y, total, input_precision="ieee")'
 _SUM = "total += tl.sum(x[:, :, None].to(tl.{wide}) * y[None, :, :].to(tl.{wide}), 1)"
 
@@ -130,12 +126,35 @@ def wide_of(dtype: Any) -> Any:
     return F32 if dtype in HALVES or dtype == F32 else F64 if dtype == F64 else INT64
 
 
-def source_of(dtype: Any, tile: Tile, unit: tuple[bool, bool, bool, bool], biased: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What is done with the elements of a product, `total`, which are `at` numbers of memory, as far as they are `inside`.
+
+    Attributes:
+        stored: whether they are stored themselves
+        parameters: of the kernel, besides those of all products
+    """
+
+    functions: tuple[str, ...] = tuple(_HEAD)
+    lines: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    stored: bool = True
+
+
+def source_of(
+    dtype: Any,
+    tile: Tile,
+    unit: tuple[bool, bool, bool, bool],
+    biased: bool,
+    tail: Tail = Tail(),  # noqa: B008
+) -> str:
     """The kernel in Triton's language; ``unit`` are the strides that are 1: of the left operand, then of the right one."""
     steps = {name: "1" if one else name for name, one in zip(("am", "ak", "bk", "bn"), unit, strict=True)}
     wide = wide_of(dtype)
     multiplied = _DOT if wide == F32 else _SUM.format(wide=wide.name)
     added = _ADDED.format(wide=wide.name) if biased else ""
-    names = {"kind": "c.dtype.element_ty", "added": added, "multiplied": multiplied, "wide": wide.name}
-    text = _ALONG if tile.along else _SOURCE
-    return text.format(m=tile.m, n=tile.n, k=tile.k, **steps, **names).lstrip()
+    stored = "\n".join([_STORED] * tail.stored + list(tail.lines)).strip()
+    parameters = "".join([f", {name}" for name in tail.parameters])
+    names = {"added": added, "multiplied": multiplied, "wide": wide.name, "stored": stored, "parameters": parameters}
+    text = (_ALONG if tile.along else _SOURCE).format(m=tile.m, n=tile.n, k=tile.k, **steps, **names)
+    return "\n".join([*tail.functions, text.lstrip()])

@@ -220,6 +220,12 @@ class Kernel(Launched):
                     spans[values[operand] + low * size, (high - low) * size, writes] = None
         return list(spans)
 
+    def extent(self, operand: int, count: int) -> int:
+        """How many elements of an operand are read or written, from its address on."""
+        extents = [self._extent(at, count) for at, _ in self._uses.get(operand, ())]
+        assert all([low >= 0 for low, _ in extents])
+        return max([high for _, high in extents], default=0)
+
     def _operands(self, memory: Spaces, values: tuple[Any, ...]) -> list[Any]:
         """Arrays of memory, from each address on as far as is read or written, and numbers."""
         count, out = values[-1] if self.told else 0, []
@@ -227,10 +233,7 @@ class Kernel(Launched):
             if i in self.numbers:
                 out.append(np.array([float(values[i])]))
             else:
-                extents = [self._extent(at, count) for at, _ in self._uses.get(i, ())]
-                assert all([low >= 0 for low, _ in extents])
-                high = max([high for _, high in extents], default=0)
-                out.append(memory.array(values[i], dtype, high))
+                out.append(memory.array(values[i], dtype, self.extent(i, count)))
         return out
 
     def run(self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:

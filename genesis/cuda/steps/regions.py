@@ -22,12 +22,13 @@ from genesis.cuda.kernels import channels, norms
 from genesis.cuda.kernels.draws import Draw, kernel_of
 from genesis.cuda.kernels.lowering import EXACT, MOST, PROCESSORS, RULED, in_memory
 from genesis.cuda.steps.held import Held
+from genesis.cuda.steps.tiled import Small, Tiled, small_product
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions as rules
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.beside import Sums, halved
 from genesis.jit.lowering.groups import Group, of_one, without_ones
-from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store
+from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store, loads_of, values_of
 from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Position, Unknown
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.lowering.pointwise import elementwise
@@ -47,7 +48,7 @@ class Launch:
     numbers there are. It stands for a `genesis.jit.lowering.phases.Kernel` in the plan.
     """
 
-    kernel: Held | Draw
+    kernel: Held | Draw | Tiled
     writes: frozenset[int]
     count: int
     over: tuple[tuple[int, int], ...] = ()
@@ -56,10 +57,17 @@ class Launch:
 
 @dataclass(slots=True)
 class _Item:
-    group: Group | None = None
+    group: Group | None = None  # at the end of a product, if there is one
     calls: list[Call] = field(default_factory=list)
     stage: Stage | None = None
     why: str = ""
+    product: Small | None = None
+
+    @property
+    def given(self) -> list[Var]:
+        """What loops give, and a product."""
+        given = [] if self.group is None else [*self.group.given]
+        return given if self.product is None else [self.product.out, *given]
 
 
 class Lowered:
@@ -206,6 +214,8 @@ class _Regions:
         if call.outs[0] in self.of.draws:
             self._draw(call)
             return
+        if self._is_product(call):
+            return
         try:
             parts = [] if id(call) in self.eager else self._parts(call)
         except (Unknown, UnsupportedError) as error:
@@ -215,6 +225,38 @@ class _Regions:
             self._called(call, "no kernel of loops")
         for part in parts:
             self._into_group(without_ones(part), id(call) in self.alone)
+
+    def _is_product(self, call: Call) -> bool:
+        """Whether a call is a small product, which is an item then."""
+        product = None if id(call) in self.alone else small_product(call, self.of.program.regions)
+        if product is None:
+            return False
+        if self.of.as_they_are.keys() & set(call.inputs):
+            raise _Wanted
+        self._last(_Item(product=product, calls=[call], why="a small product"), [product.out])
+        return True
+
+    def _at_the_end(self, part: Part) -> bool:
+        """Into the product that gives what a part reads, if its elements, one after the other, are all that it needs of it, and
+        the others are there before.
+        """
+        at = max([self.ready.get(r.root, -1) for r in part.reads], default=-1)
+        item = self.items[at] if at >= 0 else _Item()
+        if item.product is None or part.rows is not None or id(part.call) in self.alone:
+            return False
+        group = Group(part, in_any_order=True)
+        if item.group is not None:
+            group.axes, group.rows, group.parts = item.group.axes, None, list(item.group.parts)
+            group.given = dict(item.group.given)
+            if group.takes(part):
+                return False
+        told = flat(group, {*group.given}) if item.product.out in group.roots else None
+        if told is None or told[2] != item.product.count or not _is_along(told[0], told[1].index(item.product.out)):
+            return False
+        item.group = group
+        item.calls.append(part.call)
+        self.ready.update(dict.fromkeys([g.var for g in part.gives], at))
+        return True
 
     def _draw(self, call: Call) -> None:
         out = call.outs[0]
@@ -253,7 +295,7 @@ class _Regions:
 
     def _into_group(self, part: Part, alone: bool) -> None:
         """Into a group that can take it, or one of its own."""
-        if all([0 in g.var.spec.shape for g in part.gives]):
+        if all([0 in g.var.spec.shape for g in part.gives]) or self._at_the_end(part):
             return
         halves = None if alone else halved(part, PROCESSORS)
         if halves is not None and self._refused(halves[0]) is None:
@@ -316,12 +358,12 @@ class _Regions:
         """For each item the values that others read."""
         readers: dict[Var, set[int]] = {self._root(self.of.widened(v)): {-1} for v in self.of.program.ends}
         for i, item in enumerate(self.items):
-            used = item.group.roots if item.group else {self._root(self.of.widened(v)) for c in item.calls for v in c.inputs}  # fmt: skip
+            used = set(item.group.roots) if item.group else set()
+            if item.group is None or item.product is not None:
+                used |= {self._root(self.of.widened(v)) for call in item.calls for v in call.inputs}
             for root in used:
                 readers.setdefault(root, set()).add(i)
-        return [
-            {v for v in item.group.given if readers.get(v, set()) - {i}} if item.group else set() for i, item in enumerate(self.items)
-        ]  # fmt: skip
+        return [{v for v in item.given if readers.get(v, set()) - {i}} for i, item in enumerate(self.items)]
 
     def phases(self) -> list[Phase]:
         out: list[Phase] = []
@@ -329,6 +371,11 @@ class _Regions:
             calls = tuple({id(c): c for c in item.calls}.values())
             if item.stage is not None:
                 out.append(Phase((item.stage,), calls, item.why))
+            elif item.product is not None:
+                try:
+                    out.append(Phase((self._product(item.product, item.group, stored),), calls, item.why))
+                except UnsupportedError:
+                    raise _Refused(list(calls)) from None
             elif item.group is None:
                 out += [Phase((), (call,), item.why) for call in calls]
             else:
@@ -338,6 +385,22 @@ class _Regions:
                     raise _Refused(list(calls)) from None
         return out
 
+    def _product(self, small: Small, group: Group | None, stored: set[Var]) -> Stage:
+        """A product, with the loop at its end."""
+        told, first = None if group is None else flat(group, stored), len(small.operands)
+        kept = small.out in stored or told is None
+        outs, writes = (small.out,) if kept else (), frozenset({first} if kept else ())
+        if told is None:
+            return Stage(Launch(Tiled(small), writes, small.count), (*small.operands, *outs))  # type: ignore[arg-type]
+        loop = self._stage(*told)
+        given = loop.operands.index(small.out)
+        kernel = Tiled(small, loop.kernel.kernel, given, kept)  # type: ignore[attr-defined]
+        at = {i: first + kept + i - (i > given) for i in range(len(loop.operands)) if i != given}
+        writes |= {at[i] for i in loop.kernel.writes}
+        over = tuple([(at[r], at[w]) for r, w in loop.kernel.over if r != given])
+        operands = (*small.operands, *outs, *[loop.operands[i] for i in at])
+        return Stage(Launch(kernel, writes, small.count, over), operands)  # type: ignore[arg-type]
+
     def _stages(self, group: Group, stored: set[Var]) -> list[Stage]:
         told = flat(group if group.axes or group.rows is not None else of_one(group), stored)
         nests = assembled(group, stored, PROCESSORS) if told is None else [told[:2]]
@@ -346,6 +409,14 @@ class _Regions:
 
     def _stage(self, nest: Nest, operands: list[Var], count: int) -> Stage:
         return stage_of(nest, [self.of.memory_of(v) for v in operands], self.of.numbers, count)
+
+
+def _is_along(nest: Nest, operand: int) -> bool:
+    """Whether a loop reads all elements of an operand, one after the other."""
+    (loop,) = nest.body
+    assert isinstance(loop, For)
+    loads = [x for value in values_of(loop) for x in loads_of(value) if x.operand == operand]
+    return all([x.at == Affine(0, ((loop.axes[0], 1),)) and x.index is None for x in loads])
 
 
 def stage_of(nest: Nest, operands: list[Var], numbers: set[Var], count: int = 0) -> Stage:

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 from genesis.arrays.spec import Spec
-from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.lowering import PROCESSORS
+from genesis.cuda.launch.kernel import Kernel
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.program import Call
@@ -89,14 +89,14 @@ def entry_of(step: Any, phase: Any) -> Entry:
         read |= {v for i, v in enumerate(stage.operands) if i not in stage.kernel.writes}
     if not phase.stages:
         read, written = set(phase.calls[0].inputs), set(phase.calls[0].outs)
-    flops = 0 if phase.stages else sum([operations(call) for call in phase.calls if len(call.inputs) > 1])
+    flops = sum([operations(call) for call in phase.calls if len(call.inputs) > 1])
     programs = sum([_programs(stage.kernel) for stage in phase.stages])
     return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why, programs)
 
 
 def _programs(launch: Any) -> int:
     kernel = launch.kernel
-    return int(kernel.grid(launch.count)[0] if isinstance(kernel, Draw) else kernel.code.grid(launch.count))
+    return int(kernel.code.grid(launch.count) if isinstance(kernel, Kernel) else kernel.grid(launch.count)[0])
 
 
 def _bytes(values: set[Var]) -> int:

@@ -92,6 +92,21 @@ def emitted(nest: Nest, numbers: frozenset[int] = NONE, held: frozenset[int] = N
     return _Writer(nest, numbers, held).kernel()
 
 
+def tail_of(
+    nest: Nest, held: frozenset[int], operand: int, value: str, at: str, mask: str
+) -> tuple[list[str], list[str]]:
+    """The functions and the lines of a loop that is told how long it is, at the end of a kernel that has the elements of an
+    operand in registers.
+
+    Args:
+        value, at, mask: the names of these elements, of where each is, and of which are there
+
+    Raises:
+        UnsupportedError: there is no code for something in it
+    """
+    return _Writer(nest, NONE, held).tail(operand, value, at, mask)
+
+
 class _Writer(Values):
     # ---- the whole
 
@@ -101,10 +116,7 @@ class _Writer(Values):
         self.write("pid = tl.program_id(0)")
         programs = self._programs()
         parameters = [f"p{i}" for i in range(len(self.nest.operands))] + ["n"] * told
-        exact = (
-            [f"EXACT = tl.constexpr({self._exact()})", "", ""] if any(["EXACT" in line for line in self.lines]) else []
-        )
-        head = [*_HEAD, *exact, *needed(self.lines), "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
+        head = [*self._functions(), "@triton.jit", f"def {NAME}({', '.join(parameters)}):"]
         kinds = [pointer_to(d) if i not in self.numbers else "fp64" for i, d in enumerate(self.nest.operands)]
         letters = "".join(["d" if i in self.numbers else "Q" for i in range(len(kinds))])
         lanes = self.most
@@ -116,6 +128,23 @@ class _Writer(Values):
             lanes,
             self.warps or (8 if lanes > 4096 else 4),
         )
+
+    def _functions(self) -> list[str]:
+        """What the lines call, with what Triton is imported by."""
+        exact = [f"EXACT = tl.constexpr({self._exact()})", "", ""] if any(["EXACT" in x for x in self.lines]) else []
+        return [*_HEAD, *exact, *needed(self.lines)]
+
+    def tail(self, operand: int, value: str, at: str, mask: str) -> tuple[list[str], list[str]]:
+        (loop,) = self.nest.body
+        assert isinstance(loop, For) and not loop.totals
+        loads = {load for each in values_of(loop) for load in loads_of(each) if load.operand == operand}
+        self.scopes[-1].update(dict.fromkeys(loads, value))
+        self.mask, self.axes = mask, list(loop.axes)
+        self._count(loop.axes, at)
+        if any([isinstance(each, For) or not self._has_lanes(each.value) for each in loop.body]):
+            raise triton_code.unsupported("elements that are not those of one loop")
+        self.block(loop.body)
+        return self._functions(), self.lines
 
     def _exact(self) -> bool:
         """Whether something is stored with more bits than 16; sums of what is stored with 16 need no more either."""
