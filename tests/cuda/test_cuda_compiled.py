@@ -15,6 +15,7 @@ from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.kernels.loss_gradients import WITH_GRADIENT
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
+from genesis.cuda.steps import ready
 from genesis.cuda.steps import step as step_of_devices
 from genesis.cuda.steps.held import Held
 from genesis.cuda.steps.tiled import Tiled
@@ -256,6 +257,48 @@ def test_large_arguments_of_few_launches_are_read_where_they_are(gpu, monkeypatc
     few = genesis.compile(lambda x, y: F.silu(x) * y)
     _ = [few(x[:9], y[:9]) for _ in range(3)]
     assert is_graph(steps_of(few)[0])
+
+
+def test_arguments_that_stay_are_read_where_they_are(gpu):
+    """... until they are elsewhere; what is written to, and what overlaps it, is not."""
+    genesis.manual_seed(0)
+    w = genesis.ones(3, 4, device="cuda")
+    run = genesis.compile(lambda x, y: (x * 2 + y, y.add_(w)))
+    x, y, expected = genesis.randn(3, 4).to("cuda"), genesis.zeros(3, 4, device="cuda"), 0.0
+
+    def call(x):
+        nonlocal expected
+        copies = gpu.calls.get("copy", 0)
+        out, _ = run(x, y)
+        np.testing.assert_allclose(out.cpu(), x.cpu().numpy() * 2 + expected)
+        expected += 1
+        assert y.cpu().tolist() == [[expected] * 4] * 3
+        return gpu.calls.get("copy", 0) - copies
+
+    first = [call(x.copy_(genesis.full((3, 4), float(i)))) for i in range(ready.STAYS - 1)]
+    assert first[-1] == 3  # both, and what is written back
+    assert [call(x) for _ in range(3)] == [2] * 3
+    (made,) = steps_of(run)
+    assert is_graph(made) and list(made._ready.here) == [0]
+    with cuda.stream(side := cuda.Stream()):
+        side.wait_stream(cuda.default_stream())
+        call(x)
+    cuda.default_stream().wait_stream(side)
+    assert [call(x + 1) for _ in range(2 * ready.STAYS)] == [3] * 2 * ready.STAYS
+    assert made._ready.here == {} and call(x) == 3  # from now on they are copied
+
+
+def test_arguments_that_are_results_stay_as_they_are(gpu):
+    """A graph does not write where it reads them."""
+    run, x = genesis.compile(lambda x: x * 0.5 + 1), genesis.zeros(64, device="cuda")
+    for _ in range(2 * ready.STAYS):
+        x = run(x)
+    y = [run(x) for _ in range(2 * ready.STAYS)]
+    assert all([each.tolist() == [x[0].item() * 0.5 + 1] * 64 for each in y])
+    z = x
+    for _ in range(40):
+        z = run(z)
+    np.testing.assert_allclose(z.cpu(), 2.0, rtol=1e-6)
 
 
 def test_results_that_nobody_keeps_need_one_graph(gpu):

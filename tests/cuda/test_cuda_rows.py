@@ -268,7 +268,9 @@ def test_machine_code_of_cross_entropy(classes):
     made = started(graded_loss)
     texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ in ("Row", "Long")]
     assert len(texts) == 2
-    assert all([text.count("MUFU.EX2") <= 3 * 1.3 * LONG / 256 for text in texts])  # of the first block, others, and the rest
+    assert all(
+        [text.count("MUFU.EX2") <= 3 * 1.3 * LONG / 256 for text in texts]
+    )  # of the first block, others, and the rest
     assert all(["LDG.E.128" in text for text in texts])  # wherever a row begins
     assert "LDG.E.U16" in texts[0] and texts[0].count("LDG.E.U16") == 1 and "STG.E.128" in texts[1]
 

@@ -3,6 +3,9 @@
 A graph writes its results where it always does. So there are two, which take turns: what a call gave stays as it is while
 the next call's graph writes to other memory, and a graph is launched again when nobody has its results any more. Results
 that somebody keeps for longer are copied from then on.
+
+Arguments are copied to where the graphs read them. After calls enough in which they were in the same memory, as a batch is
+that is written there each time, other graphs read them where they are, until they are elsewhere.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from genesis.cuda.steps.work import Work, made
 from genesis.jit.program import op_of
 
 TURNS = 2  # graphs
+STAYS = 16  # calls with arguments in the same memory, behind which they are read there
 RECORDINGS = 8  # graphs of a step whose captured tensors move: then it stays without
 
 
@@ -67,6 +71,9 @@ class Ready(Work):
     def __init__(self, step: Any) -> None:
         super().__init__(step)
         self.staged: dict[int, CudaArray] = {}  # what the graphs read in the place of arguments
+        self.here: dict[int, tuple[int, Any]] = {}  # those that they read where they are: addresses and strides
+        self.given: list[int] = []  # the addresses of the arguments of the last call
+        self.stayed = 0  # calls in which they were the same; below 0: they were not, once
         self.fixed: tuple[int, ...] | None = None  # addresses of all other arrays that they know
         self.known: list[Any] | None = None  # these arrays in the last call, if that launched a graph
         self.graphs: list[_Recorded] = []  # the one that was launched last is the last
@@ -80,6 +87,8 @@ class Ready(Work):
         step, stream = self.step, current(self.on)
         captured = arrays[step.arguments :]
         again = self.known is not None and stream is self.stream and all(map(is_, captured, self.known))
+        if self.stayed >= 0 and not step.why:
+            again = self._watch(arrays, stream) and again
         if not again:
             self._uses(stream, arrays)
         self.numbers = numbers
@@ -143,12 +152,39 @@ class Ready(Work):
             return
         if self.graphs and step.graphs >= RECORDINGS:
             step.why = "captured tensors, or gradients, are elsewhere again and again"
-        self.graphs, self.memory = [], None
+        self.graphs, self.memory, self.here, self.given = [], None, {}, []
         through = {*range(step.arguments), *(self._overlapping(arrays) if fixed else ())}
         self.staged = {
             i: made(step.takes[i].spec, step.device) for i in sorted(through) if isinstance(arrays[i], CudaArray)
         }
         self.fixed = fixed
+
+    def _watch(self, arrays: list[Any], stream: Stream) -> bool:
+        """See whether arguments stay in the same memory; False if the graphs are others from now on."""
+        if self.here:
+            if all([(arrays[i].address, arrays[i].strides) == lying for i, lying in self.here.items()]):
+                for i in self.here:
+                    if arrays[i].storage.stream is not stream:
+                        arrays[i].storage.used_on(stream)
+                return True
+            self.staged |= {i: made(self.step.takes[i].spec, self.step.device) for i in self.here}
+            self.here, self.graphs, self.stayed = {}, [], -1
+            return False
+        now = [x.address for x in arrays[: self.step.arguments] if isinstance(x, CudaArray)]
+        self.stayed = self.stayed + 1 if now == self.given or not self.given else -1
+        self.given = now
+        return self.stayed < STAYS or not self._read_there(arrays)
+
+    def _read_there(self, arrays: list[Any]) -> bool:
+        """Let other graphs read arguments where they are, those that nothing is written to; False if there are none."""
+        step, others = self.step, self._overlapping(arrays)
+        for i, there in list(self.staged.items()):
+            stays = i < step.arguments and i not in others and step.takes[i] not in step.written
+            if stays and arrays[i].strides == there.strides:
+                self.here[i] = arrays[i].address, arrays[i].strides
+                del self.staged[i]
+        self.graphs, self.stayed = ([], 0) if self.here else (self.graphs, -1)
+        return bool(self.here)
 
     def _stage(self, arrays: list[Any], stream: Stream) -> list[Any]:
         """The arrays that the graphs read and write, with the arguments in them."""
@@ -228,10 +264,9 @@ class Ready(Work):
         except BaseException:
             self._stopped(driver, stream)
             raise
-        self.step.graphs += not self.graphs
-        return _Recorded(
-            Executable(self.on, graph, memory.over(), [a for a in staged if isinstance(a, CudaArray)]), results
-        )
+        self.step.graphs += not self.graphs and not self.here
+        kept = [a for i, a in enumerate(staged) if isinstance(a, CudaArray) and i not in self.here]
+        return _Recorded(Executable(self.on, graph, memory.over(), kept), results)
 
     def _stopped(self, driver: Any, stream: Stream) -> None:
         """Nothing is recorded any more."""
