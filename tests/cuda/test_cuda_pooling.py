@@ -46,6 +46,12 @@ FORMS = {
     "linear": (lambda x: F.interpolate(x, scale_factor=2, mode="linear"), (2, 3, 7)),
     "bilinear": (lambda x: F.interpolate(x, size=(5, 9), mode="bilinear", align_corners=True), (2, 3, 7, 6)),
     "bilinear, smooth": (lambda x: F.interpolate(x, size=(3, 4), mode="bilinear", antialias=True), (2, 3, 7, 6)),
+    "bilinear, smooth, of many": (
+        lambda x: F.interpolate(x, size=(2, 3), mode="bilinear", antialias=True),
+        (1, 2, 21, 24),
+    ),
+    "means of large cells": (lambda x: F.adaptive_avg_pool2d(x, (2, 3)), (1, 2, 21, 25)),
+    "area": (lambda x: F.interpolate(x, size=(4, 3), mode="area"), (2, 3, 7, 6)),
     "bicubic": (lambda x: F.interpolate(x, size=(5, 9), mode="bicubic"), (1, 2, 7, 6)),
     "reflected": (lambda x: F.pad(x, (2, 1, 1, 2), mode="reflect"), (2, 3, 7, 6)),
     "around": (lambda x: F.pad(x, (2, 1), mode="circular"), (2, 3, 7)),
@@ -64,7 +70,9 @@ def test_results_and_gradients(name, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["largest of windows", "means of windows", "means of cells"])
+@pytest.mark.parametrize(
+    "name", ["largest of windows", "means of windows", "means without borders", "bilinear", "nearest"]
+)
 def test_channels_last_stays(name, way):
     """Results and gradients lie as the input does, where channels are innermost."""
     function, (n, _, h, w) = FORMS[name]
@@ -75,17 +83,19 @@ def test_channels_last_stays(name, way):
         assert gradient.stride() == x.stride() and out.is_contiguous(memory_format=genesis.channels_last)
 
 
-@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
-def test_a_launch_each_way(pool):
-    """Neither a sort nor a table of indices: the forward is a launch, and so is its gradient."""
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["largest of windows", "means of windows", "bilinear", "nearest"])
+def test_a_launch_each_way(name, dtype):
+    """Neither a sort nor a conversion: the forward is a launch, and so is its gradient."""
+    function, shape = FORMS[name]
 
     def computed():
-        x = tensor(2, 3, 8, 8).to("cuda").requires_grad_()
-        out = pool(x, 3, 2, 1)
-        out.backward(genesis.ones_like(out))
+        out = function(x := tensor(*shape, dtype=dtype).to("cuda").requires_grad_())
+        out.backward(out.detach())
+        assert x.grad is not None
 
     kinds = [(type(kernel).__name__, kernel.form.kind) for kernel, _ in started(computed)]
-    assert kinds == [("Tiles", "largest"), ("Tiles", "back")] if pool is F.max_pool2d else [("Tiles", "sum")] * 2
+    assert kinds == ([("Tiles", "largest"), ("Tiles", "back")] if "largest" in name else [("Tiles", "sum")] * 2)
 
 
 @pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])

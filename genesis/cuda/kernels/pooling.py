@@ -20,6 +20,7 @@ from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.ops.spatial.tables import Rule, covering, sizes_of, table, taps
 
 MOST = 1024  # elements of a window that a lane goes through
+AT_ONCE = 64  # elements of all dimensions that are summed by one launch; more, a dimension after the other
 INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 # ---- sums
@@ -118,7 +119,7 @@ def _fits(input: Any, rules: Any, *_: Any) -> bool:
     floats = input.dtype in (F32, F64) or input.dtype in HALVES
     return (
         kernels_wanted() and floats and len(rules) < 4 and input.size > 0 and 0 not in _pooled(input.shape, rules)
-        and min(strides_of(input)) >= 0 and math.prod(_counts(rules)) <= MOST
+        and min(strides_of(input)) >= 0
     )  # fmt: skip
 
 
@@ -133,7 +134,12 @@ def _numbers(rules: Any) -> Any:
     return UINT8 if math.prod(_counts(rules)) <= 256 else INT32
 
 
-@attach("largest", CudaArray, when=_fits, infer=_infer_largest)
+@attach(
+    "largest",
+    CudaArray,
+    when=lambda input, rules: _fits(input, rules) and math.prod(_counts(rules)) <= MOST,
+    infer=_infer_largest,
+)
 def largest(input: CudaArray, rules: Any) -> Any:
     """The kernel of max pooling; it keeps which element of its window each is."""
     shape = _pooled(input.shape, rules)
@@ -193,9 +199,19 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
 
 
 def _means(x: CudaArray, shape: tuple[int, ...], like: CudaArray, rules: Any, count: int, back: bool) -> CudaArray:
-    out = empty(x.on, shape, x.dtype, _in_order(shape, like))
+    dims, out = _last(shape, rules), empty(x.on, shape, x.dtype, _in_order(shape, like))
     tables, counts, weighted = _sum_tables(x, rules, back)
-    started("sum", [x], [out], _last(shape, rules), tables, counts, weighted, count)
+    if math.prod(counts) <= AT_ONCE or len(rules) == 1:
+        started("sum", [x], [out], dims, tables, counts, weighted, count)
+        return out
+    for dim, rule in zip(reversed(dims[1:]), reversed(rules[1:]), strict=True):
+        between = (*x.shape[:dim], shape[dim], *x.shape[dim + 1 :])
+        partial = empty(x.on, between, np.dtype(_wide(x)), _in_order(between, like))
+        tables, counts, weighted = _sum_tables(x, [rule], back)
+        started("sum", [x], [partial], [dim], tables, counts, weighted)
+        x = partial
+    tables, counts, weighted = _sum_tables(x, rules[:1], back)
+    started("sum", [x], [out], dims[:1], tables, counts, weighted, count)
     return out
 
 

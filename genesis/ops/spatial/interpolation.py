@@ -1,6 +1,4 @@
-"""Images, signals and volumes of another size: nearest elements, and weighted means of several, one dimension after the
-other (`sums.mix`).
-"""
+"""Images, signals and volumes of another size: nearest elements, and weighted means of several."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, S
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.spatial.sums import mix
+from genesis.ops.spatial.pooling import window_means
 
 # the numbers of spatial dimensions a mode is for, and the rule of each dimension
 MODES: dict[str, tuple[tuple[int, ...], str]] = {
@@ -80,7 +78,7 @@ def _sizes(input: Tensor, dims: int, size: Any, scale_factor: Any, recompute: An
     return [int(n) for n in sizes], [None] * dims if recompute else scales
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.interpolate")
+@composite(method=False, torch_name="nn.functional.interpolate")
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -115,13 +113,13 @@ def interpolate(
     dims = _check(input, mode, align_corners, antialias)
     sizes, scales = _sizes(input, dims, size, scale_factor, recompute_scale_factor)
     kind, corners = MODES[mode][1], bool(align_corners)
-    for i in range(dims):
-        n, m, scale = input.shape[-1 - i], sizes[-1 - i], scales[-1 - i]
+    rules = []
+    for n, m, scale in zip(input.shape[2:], sizes, scales, strict=True):
         more: tuple[Any, ...] = (
             (scale,) if "nearest" in kind else () if kind == "cells" else (corners, scale, bool(antialias))
         )
-        input = mix(input, -1 - i, (kind, n, m, *more))
-    return input
+        rules.append((kind, n, m, *more))
+    return window_means(input, tuple(rules), 1)  # type: ignore[no-any-return]
 
 
 samples(

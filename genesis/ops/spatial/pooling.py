@@ -226,14 +226,15 @@ def _sums(input: Tensor, rules: Sequence[Rule]) -> Tensor:
 
 @composite(method=False, torch_name="", dtypes="f", halves="wide")
 def window_means(input: Tensor, rules: tuple[Rule, ...], count: int) -> Tensor:
-    """Sums over windows of the last dimensions, which have a rule each, divided by ``count``.
+    """Sums over windows of the last dimensions, which have a rule each, or by other rules, divided by ``count``.
 
     >>> import genesis
     >>> from genesis.ops.spatial.pooling import window_means
     >>> window_means(genesis.tensor([1., 3., 2., 0.]), (("windows", 4, 2, 2, 2, 0, 1),), 2)
     tensor([2., 1.])
     """
-    return _sums(input, rules) / count
+    sums = _sums(input, rules)
+    return sums if count == 1 else sums / count
 
 
 samples(
@@ -260,11 +261,6 @@ def _count(rules: tuple[Rule, ...], count_include_pad: bool) -> int | None:
     return math.prod([int(c[0]) for c in counts]) if all([(c == c[0]).all() for c in counts]) else None
 
 
-def _over(sums: Tensor, count: Any) -> Tensor:
-    """The mean, of integers without what is behind the point."""
-    return sums / count if sums.is_floating_point() else divide(sums, count, rounding_mode="trunc")
-
-
 def averaged(
     name: str, input: Tensor, dims: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
     divisor: int | None,
@@ -275,11 +271,32 @@ def averaged(
     if divisor == 0:
         raise ShapeError(message(name, "divisor_override must not be 0"))
     count = divisor if divisor is not None else _count(rules, bool(include))
-    if count is not None:
-        return window_means(input, rules, count) if input.is_floating_point() else _over(_sums(input, rules), count)
+    if not input.is_floating_point():
+        sums = _sums(input, rules)
+        counts = _totals(rules, bool(include), sums) if count is None else count
+        return divide(sums, counts, rounding_mode="trunc")  # without what is behind the point
+    return uneven_means(input, rules, bool(include)) if count is None else window_means(input, rules, count)
+
+
+def _totals(rules: tuple[Rule, ...], include: bool, like: Tensor) -> Tensor:
+    """How many elements each window is divided by."""
     total = functools.reduce(np.multiply.outer, [_counts(rule, include) for rule in rules])
-    sums = _sums(input, rules)
-    return _over(sums, wrap(placed(total.astype(sums._array.dtype), sums.device)))
+    return wrap(placed(total.astype(like._array.dtype), like.device))
+
+
+@composite(method=False, torch_name="", dtypes="f", halves="wide")
+def uneven_means(input: Tensor, rules: tuple[Rule, ...], count_include_pad: bool) -> Tensor:
+    """The means of windows that are not divided by the same number, as some reach over a border.
+
+    >>> import genesis
+    >>> from genesis.ops.spatial.pooling import uneven_means
+    >>> uneven_means(genesis.tensor([1., 3., 2., 0.]), (("windows", 4, 3, 3, 2, 1, 1),), False)
+    tensor([2.0000, 1.6667, 0.0000])
+    """
+    return window_means(input, rules, 1) / _totals(rules, count_include_pad, input)  # type: ignore[no-any-return]
+
+
+samples(uneven_means, lambda t: [case(t(2, 5), (("windows", 5, 3, 3, 2, 1, 1),), False)])
 
 
 def adapted(name: str, input: Tensor, dims: int, output_size: Any) -> Tensor:

@@ -208,7 +208,7 @@ def _avg_pool(dims: int) -> Any:
             *([case(t(1, 1, *shape), 2, divisor_override=3)] if dims > 1 else []),
         ],
         (lambda t: case(t.bool(1, 1, *shape), 2), RuntimeError, f"{name}: expected floating-point numbers, got"),
-        options={"torch_name": name if dims == 1 else f"nn.functional.{name}", "out": dims > 1},
+        options={"torch_name": name if dims == 1 else f"nn.functional.{name}", "out": dims > 1, "halves": ""},
     )
 
 
@@ -240,6 +240,7 @@ def _adaptive_avg_pool(dims: int) -> Any:
         dims,
         pool,
         lambda t: [case(t(1, 2, *shape), 2), case(t(2, *shape), 1), case(t(1, 1, *[4] * dims), 2)],
+        options={"halves": ""},
     )
 
 
