@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
@@ -130,3 +132,59 @@ def test_statistics_are_computed_once():
             run()
             launches.append(gpu.calls["launch"] - before)
     assert launches == [9, 1]  # two means that move, and a count
+
+
+def rounds(source):
+    """The lines of the loops of a kernel, a text for each."""
+    out = []
+    for line in source.partition("def kernel")[2].splitlines():
+        if line.startswith("    for "):
+            out.append("")
+        elif line.startswith("        ") and out:
+            out[-1] += line + "\n"
+    return out
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
+def test_what_is_the_same_in_all_rounds_is_computed_before_them(dtype):
+    """Channels that lie last: their numbers are read once, not in every round, and so are roots and quotients of them."""
+
+    def run():
+        x = genesis.zeros(32, 64, 28, 28, dtype=dtype, device="cuda").to(memory_format=FORMS[1]).requires_grad_()
+        w = genesis.ones(64, dtype=dtype, device="cuda", requires_grad=True)
+        standardized_channels(x, OVER, w, w, 1e-5).backward(x.detach())
+
+    sources = {kernel.source for kernel, _ in started(run) if " tl.range(" in kernel.source}
+    loops = [text for source in sources for text in rounds(source)]
+    assert len(sources) >= 5 and sum(["tl.load" in text for text in loops]) >= 8
+    of_channels = re.compile(r"tl\.load\(p\d+ \+ \(v\d+\)")  # at the number of a channel alone
+    assert any([of_channels.search(source) for source in sources])
+    assert any(["root(v" in source.partition("def kernel")[2] for source in sources])
+    for text in loops:
+        assert not of_channels.search(text) and "divided(" not in text and "root(" not in text, text
+
+
+def test_few_programs_have_asked_for_much_before_they_need_it():
+    """Two programs for each processor: as many bytes are under way as memory takes to answer."""
+
+    def run():
+        x = genesis.zeros(32, 64, 56, 56, dtype=genesis.bfloat16, device="cuda").to(memory_format=FORMS[1])
+        standardized_channels(x, OVER, None, None, 1e-5)
+
+    few = [k for k, _ in started(run) if k.code.programs <= 264 and " tl.range(" in k.source and k.warps == 8]
+    assert len(few) == 3
+    for kernel in few:
+        rows, stages = (
+            int(n) for n in re.findall(r"tl\.range\(v\d+, v\d+, (\d+), num_stages=(\d)\)", kernel.source)[-1]
+        )
+        assert rows * 64 * 2 * (stages - 1) >= 32 << 10
+
+
+def test_autocast_leaves_its_dtype():
+    """As PyTorch's: what convolutions gave with 16 bits goes on with 16 bits, in the model and in its step's memory."""
+    with emulated():
+        x = tensors(FORMS[1], genesis.bfloat16)[0].detach().to("cuda")
+        for norm in (nn.BatchNorm2d(6), nn.BatchNorm2d(6).eval(), nn.InstanceNorm2d(6, affine=True)):
+            norm.to("cuda")
+            with genesis.autocast("cuda", genesis.bfloat16):
+                assert (norm(x).dtype, norm(x.float()).dtype) == (genesis.bfloat16, genesis.float32)

@@ -35,7 +35,9 @@ from genesis.jit.lowering.loops import (
     Store,
     Total,
     Value,
+    arguments,
     loads_of,
+    made_in,
     neutral,
     values_of,
 )
@@ -49,8 +51,10 @@ WIDTH, NARROW = 128, (8, 32)  # rows of a block, where rows are few and columns 
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
 EACH = 1 << 8  # lanes of a warp, where totals of columns take registers as well
-STAGES = 3  # rounds that are under way at once, if what they read fits into
-SHARED = 160 << 10  # bytes of shared memory
+FEWER = 3 * FEW  # programs that go through many rounds, if there are fewer: each has twice as many lanes and warps
+STAGES, DEEPEST = 3, 8  # rounds that are under way at once, if what they read fits into
+SHARED, HALF = 160 << 10, 96 << 10  # bytes of shared memory: of a processor, of each of two programs
+AHEAD = 32 << 10  # bytes that a program of few has asked for before it needs them
 _EXTREMES = {"maximum": "largest", "minimum": "smallest"}  # of floats: what is missing stays missing
 _JOINS = {"add": "tl.sum", "maximum": "tl.max", "minimum": "tl.min", "bitwise_or": "tl.max", "bitwise_and": "tl.min"}
 
@@ -154,7 +158,7 @@ class _Writer(Values):
         return any([dtype.itemsize > 2 for dtype in dtypes if dtype.kind == "f"])
 
     most = LANES
-    together = 1  # lanes that share a row
+    together = False  # whether lanes share a row
     warps = 0  # if it matters
     rows: tuple[Axis, ...] = ()
     program = "pid"
@@ -185,16 +189,20 @@ class _Writer(Values):
         if columns >= MANY and count < FEW * LANES:
             undivided = NARROW[count >= FEW * NARROW[1]]
             self.most = min(WIDTH if CHUNK in self.counts else undivided, self.most)
-            self.together = max([self._lanes_of(each) for each in loop.body if isinstance(each, For)]) // self.most
+            self.together = True
         self.rows, self.program = loop.axes, program
+        few = CHUNK in self.counts and self.nest.chunks * -(-count // self.most) < FEWER
+        if few and self.together and columns >= 8 * BLOCK // self.most:
+            self.warps = 8
         with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
             self.block(loop.body)
         return max(-(-count // self.most), 1)
 
     def _lanes_of(self, loop: For) -> int:
         """How many go down columns together: as many as memory can be asked for, of what has few values for each of them."""
-        values = len({load for total in loop.totals for load in loads_of(total.value)}) + len(loop.totals)
-        return BLOCK if values <= 3 else LANES
+        loads = {load for value in values_of(loop) for load in loads_of(value)}
+        values = len([load for load in loads if self.needs(load) & {*loop.axes}]) + len(loop.totals)
+        return (BLOCK if values <= 3 else LANES) * (2 if self.warps else 1)
 
     # ---- statements
 
@@ -229,11 +237,12 @@ class _Writer(Values):
 
     def _of_each_lane(self, loop: For) -> None:
         """Every lane goes through the rounds, one after the other."""
-        if self.together > 1 and _rounds(loop) >= MANY:
+        if self.together and _rounds(loop) >= MANY:
             self._of_lanes_together(loop)
             return
         totals = {total: self.name(self._start(total)) for total in loop.totals}
         start, stop = self._range(loop)
+        self._before(loop)
         self.write(f"for r in range({stop}):" if start == "0" else f"for r in range({start}, {stop}):")
         with self._inside():
             self._count(loop.axes, "r")
@@ -255,9 +264,7 @@ class _Writer(Values):
         self._count([columns], at)
         start, stop = self._range(loop)
         before, (self.mask, self.axes, self.lanes) = (self.mask, self.axes, self.lanes), (mask, [columns], lanes)
-        for load in dict.fromkeys([load for value in values_of(loop) for load in loads_of(value)]):
-            if not load.at.stride(loop.axes[0]) and load.operand not in self.nest.writes and load.index is None:
-                self.value(load)
+        self._before(loop)
         totals = {total: self.name(self._start(total)) for total in loop.totals}
         self._in_turn(loop, start, stop)
         with self._inside():
@@ -270,13 +277,31 @@ class _Writer(Values):
         self.mask, self.axes, self.lanes = before
         self.scopes[-1].update(totals)
 
-    def _in_turn(self, loop: For, start: str, stop: str, step: int = 1) -> None:
-        """The head of a loop whose next rounds are read while one is computed."""
+    def _before(self, loop: For) -> None:
+        """Read and compute what is the same in all rounds of a loop."""
+        inside = {*loop.axes, *[each for each in made_in(loop) if each not in self.axes]}
+        seen: set[Value] = set()
+        stack = list(values_of(loop))[::-1]
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            written = any([load.operand in self.nest.writes for load in loads_of(value)])
+            if written or self.needs(value) & inside:
+                stack += arguments(value)[::-1]
+            elif not (isinstance(value, Expression) and value.name == "number"):
+                self.value(value)
+
+    def _in_turn(self, loop: For, start: str, stop: str, step: int = 1, shared: int = SHARED, ahead: int = 0) -> None:
+        """The head of a loop whose next rounds are read while one is computed, ``ahead`` bytes at least."""
         loads = dict.fromkeys([load for value in values_of(loop) for load in loads_of(value)])
         own = [x for x in loads if self._varies(x) and any([x.at.stride(axis) for axis in loop.axes])]
         size = self.lanes * sum([self.nest.operands[load.operand].itemsize for load in own])
-        ahead = not any([load.index is not None for load in loads]) and (STAGES - 1) * size <= SHARED
-        self.write(f"for r in tl.range({start}, {stop}, {step}, num_stages={STAGES if ahead else 1}):")
+        stages = min(max(-(-ahead // max(size, 1)) + 1, STAGES), DEEPEST)
+        if any([load.index is not None for load in loads]) or (stages - 1) * size > shared:
+            stages = 1
+        self.write(f"for r in tl.range({start}, {stop}, {step}, num_stages={stages}):")
 
     def _range(self, loop: For) -> tuple[str, str]:
         """The first round of a loop, or of this chunk of it, and the one behind the last."""
@@ -288,38 +313,43 @@ class _Writer(Values):
         return start, self.name(f"tl.minimum({start} + {size}, {extent})")
 
     def _of_lanes_together(self, loop: For) -> None:
-        """Lanes that share a row take turns; their totals are joined behind the loop."""
-        wide, lanes, before = self.lanes, self.lanes * self.together, (self.mask, self.axes, self.lanes, self.counts)
+        """Lanes that share a row take turns: they are a matrix, of which a row has what each of its columns has. Their totals
+        are joined behind the loop.
+        """
+        wide, before = self.lanes, (self.mask, self.axes, self.lanes, self.counts)
+        together = max(self._lanes_of(loop) // wide, 1)
         joined = {k: v for scope in self.scopes for k, v in scope.items() if isinstance(k, Total)}
-        spread = {k: f"tl.reshape(tl.broadcast_to({v}[None, :], [{self.together}, {wide}]), [{lanes}])" for k, v in joined.items()}  # fmt: skip
         start, stop = self._range(loop)
-        scopes, self.scopes, self.counts = (
-            self.scopes,
-            [{k: self.name(text) for k, text in spread.items()}],
-            dict(self.counts),
-        )
+        scopes, self.counts = self.scopes, dict(self.counts)
+        self.scopes = [{k: self.name(f"{v}[None, :]") for k, v in joined.items()}]
         count = math.prod([a.extent for a in self.rows])
-        at = self.name(f"tl.arange(0, {lanes})")
-        row, turn = self.name(f"{self.program} * {wide} + {at} % {wide}"), self.name(f"{at} // {wide}")
-        mask = self.name(f"{row} < {count}") if count % wide else ""
+        row = self.name(f"{self.program} * {wide} + tl.arange(0, {wide})[None, :]")
+        turn = self.name(f"tl.arange(0, {together})[:, None]")
+        self.mask = mask = self.name(f"{row} < {count}") if count % wide else ""
         self._count(self.rows, row)
-        self.lanes, self.axes = lanes, [*self.rows, *loop.axes]
+        self.axes = list(self.rows)
+        self._before(loop)
+        self.lanes, self.tile, self.axes = wide * together, (together, wide), [*self.rows, *loop.axes]
         totals = {total: self.name(self._start(total)) for total in loop.totals}
-        self._in_turn(loop, start, stop, self.together)
+        few = {"shared": HALF, "ahead": AHEAD} if self.warps else {}
+        self._in_turn(loop, start, stop, together, **few)
         with self._inside():
             now = self.name(f"r + {turn}")
-            self.mask = self.name(f"({now} < {stop})" + (f" & {mask}" if mask else ""))
+            rounds = self.name(f"{now} < {stop}")
+            self.mask = self.name(f"{rounds} & {mask}") if mask else rounds
+            self.masks = [(rounds, list(loop.axes)), (mask, list(self.rows))]
             self._count(loop.axes, now)
             self.block(loop.body)
             for total, so_far in totals.items():
                 value = self._masked(total, self._term(total))
                 self.write(f"{so_far} = {applied(total.op, self.dtype(total.dtype), [so_far, value])}")
         self.scopes, (self.mask, self.axes, self.lanes, self.counts) = scopes, before
+        self.tile, self.masks = (), []
         for total, so_far in totals.items():
-            self.scopes[-1][total] = self._joined(total, self.name(f"tl.reshape({so_far}, [{self.together}, {wide}])"))
+            self.scopes[-1][total] = self._joined(total, so_far)
 
     def _start(self, total: Total) -> str:
-        return f"tl.zeros([{self.lanes}], tl.{type_of(self.dtype(total.dtype))}) + {self._neutral(total)}"
+        return f"tl.zeros({self.shape}, tl.{type_of(self.dtype(total.dtype))}) + {self._neutral(total)}"
 
     def _term(self, total: Total) -> str:
         return cast(self.value(total.value), self.kind(total.value), self.dtype(total.dtype))
@@ -360,6 +390,7 @@ class _Writer(Values):
     def _in_blocks(
         self, loop: For, axes: list[Axis], extent: int, lanes: int, start: str | None, count: str | None
     ) -> None:
+        self._before(loop)
         before, self.lanes = (self.mask, self.axes, self.lanes), lanes
         totals = {total: self.name(self._start(total)) for total in loop.totals}
         self.write(f"for b in range({-(-extent // lanes)}):")
@@ -382,8 +413,8 @@ class _Writer(Values):
 
     def _masked(self, total: Total, value: str) -> str:
         """What changes nothing, in the lanes beyond the end."""
-        lanes = f"tl.zeros([{self.lanes}], tl.{type_of(self.dtype(total.dtype))})"
-        kept = self.mask or f"tl.full([{self.lanes}], 1, tl.int1)"
+        lanes = f"tl.zeros({self.shape}, tl.{type_of(self.dtype(total.dtype))})"
+        kept = self.mask or f"tl.full({self.shape}, 1, tl.int1)"
         return self.name(f"tl.where({kept}, {value}, {lanes} + {self._neutral(total)})")
 
     def _joined(self, total: Total, value: str) -> str:

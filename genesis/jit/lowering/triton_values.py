@@ -33,10 +33,16 @@ class Values:
         self.axes: list[Axis] = []  # that lanes go along
         self.mask = ""
         self.lanes = 0  # of the block; 0 outside of one
+        self.tile: tuple[int, ...] = ()  # its rows and columns, if lanes are a matrix
+        self.masks: list[tuple[str, list[Axis]]] = []  # then those of each dimension, and what it goes along
         arrays = [d for i, d in enumerate(nest.operands) if i not in numbers | held]
         self.wide = any([d.kind in "fiu" and d.itemsize == 8 for d in arrays])
         self.names = 0
         self.stored: set[int] = set()
+
+    @property
+    def shape(self) -> str:
+        return str(list(self.tile or [self.lanes]))
 
     # ---- text
 
@@ -148,15 +154,22 @@ class Values:
             text += f" + {self.value(each.index)} * {each.step}"
         return text
 
-    def _varies(self, each: Load | Store) -> bool:
-        """Whether lanes are at different elements."""
-        own = any([each.at.stride(axis) for axis in self.axes])
-        return own or (each.index is not None and bool(self.needs(each.index) & set(self.axes)))
+    def _varies(self, each: Load | Store, axes: Sequence[Axis] | None = None) -> bool:
+        """Whether lanes, or those along some axes, are at different elements."""
+        axes = self.axes if axes is None else axes
+        own = any([each.at.stride(axis) for axis in axes])
+        return own or (each.index is not None and bool(self.needs(each.index) & set(axes)))
+
+    def _mask(self, each: Load | Store) -> str:
+        """The lanes that there are, of those that are at different elements."""
+        parts = self.masks or [(self.mask, self.axes)]
+        return " & ".join([mask for mask, axes in parts if mask and self._varies(each, axes)])
 
     def _loaded(self, load: Load) -> str:
         if load.operand in self.numbers:
             return self.name(f"p{load.operand}.to(tl.float64)")
-        masked = f", mask={self.mask}, other=0" if self.mask and self._varies(load) else ""
+        mask = self._mask(load)
+        masked = f", mask={mask}, other=0" if mask else ""
         text = f"tl.load({self._address(load)}{masked})"
         if load.dtype.kind == "b":
             text = f"({text} != 0)"
@@ -173,7 +186,7 @@ class Values:
             self.write(f"tl.store({self._address(store)}, {value})")
             return
         masked = f", mask={self.mask}" if self.mask else ""
-        filled = f"tl.zeros([{self.lanes}], tl.int32).to({value}.dtype) + {value}"
+        filled = f"tl.zeros({self.shape}, tl.int32).to({value}.dtype) + {value}"
         given = value if self._has_lanes(store.value) else self.name(filled) if dtype.kind != "b" else value
         self.write(f"tl.store({self._address(store)}, {given}{masked})")
         self.stored.add(store.operand)
