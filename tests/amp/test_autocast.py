@@ -269,6 +269,9 @@ def test_training_in_bfloat16_converges():
         "sigmoid",
         "where",
         "layer_norm",
+        "batch_norm",
+        "batch_norm of 16 bits",
+        "instance_norm of 16 bits",
     ],
 )
 def test_the_same_precision_as_pytorch_where_both_agree_on_the_cpu(name):
@@ -297,6 +300,9 @@ def test_the_same_precision_as_pytorch_where_both_agree_on_the_cpu(name):
         "sigmoid": lambda t, a: a.sigmoid(),
         "where": lambda t, a: t.where(a > 0, a, a),
         "layer_norm": lambda t, a: t.nn.functional.layer_norm(a, (3,)),
+        "batch_norm": lambda t, a: t.nn.BatchNorm1d(3)(a),
+        "batch_norm of 16 bits": lambda t, a: t.nn.BatchNorm1d(3)(a @ a),
+        "instance_norm of 16 bits": lambda t, a: t.nn.InstanceNorm1d(3, affine=True)((a @ a)[None]),
     }
     dtypes = []
     for lib in (torch, reference):

@@ -218,8 +218,8 @@ def test_the_step_of_gpt2(vast):
 # depth: batch, parameters, launches, bytes moved, of the arena, and the least milliseconds by the same model. Statistics of
 # channels that lie last are sums of columns, which programs divide: a launch for each time that they are read
 RESNETS = {
-    18: (64, 11_689_512, 280, 9.14e9, 0.91e9, 2.86),
-    50: (64, 25_557_032, 726, 36.08e9, 3.81e9, 9.58),
+    18: (64, 11_689_512, 275, 6.56e9, 0.39e9, 2.12),
+    50: (64, 25_557_032, 715, 27.6e9, 1.42e9, 7.28),
 }
 CONVOLUTIONS = {18: 59, 50: 158}  # forward and backward
 

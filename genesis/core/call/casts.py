@@ -2,7 +2,7 @@
 (`core/call/operands.py`).
 
 Every op has a policy in its record: "low" (products: computed in the low precision), "float32" (exp, sums, losses,
-norms: computed in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary
+norms of rows: computed in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary
 recorded conversions, so gradients arrive in the dtype of the tensors they belong to. float64 and integer tensors are
 left alone.
 """

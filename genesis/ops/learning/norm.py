@@ -107,7 +107,7 @@ def _scaled(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return out if bias is None else out + bias.reshape(shape)
 
 
-@composite(halves="input", method=False, autocast="float32", torch_name="")
+@composite(halves="input", method=False, torch_name="")
 def standardized_channels(
     input: Tensor, dim: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
@@ -133,7 +133,7 @@ samples(
 )
 
 
-@composite(halves="input", method=False, autocast="float32", torch_name="")
+@composite(halves="input", method=False, torch_name="")
 def normalized_channels(
     input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
@@ -161,7 +161,7 @@ samples(
 )
 
 
-@composite(halves="input", method=False, autocast="float32", torch_name="")
+@composite(halves="input", method=False, torch_name="")
 def channel_moments(input: Tensor) -> Tensor:
     """The mean of each channel (dim 1) and its variance, $\\frac{1}{n} \\sum_i (x_i - \\bar x)^2$: a tensor (2, channels).
 
@@ -193,7 +193,6 @@ of_call = _OfCall()
     halves="input",
     written=("running_mean", "running_var"),
     method=False,
-    autocast="float32",
     torch_name="nn.functional.batch_norm",
 )
 def batch_norm(

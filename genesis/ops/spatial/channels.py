@@ -159,7 +159,6 @@ wrong_inputs(
     halves="input",
     written=("running_mean", "running_var"),
     method=False,
-    autocast="float32",
     torch_name="nn.functional.instance_norm",
 )
 def instance_norm(
