@@ -50,7 +50,8 @@ CALLS = {
     "mse_loss": lambda x: F.mse_loss(PLAIN, x), "linalg_norm": lambda x: genesis.linalg.norm(x), "sum": lambda x: x.sum(),
     "ones_like": lambda x: genesis.ones_like(x), "detach": lambda x: x.detach(), "permute": lambda x: x.T,
     "max": lambda x: x.max(0)[0], "unbind": lambda x: next(iter(x)), "einsum": lambda x: genesis.einsum("ij,ij", PLAIN, x),
-    "fft_fft": lambda x: genesis.fft.fft(x), "exp": lambda x: genesis.exp(input=x),
+    "fft_fft": lambda x: genesis.fft.fft(x), "exp": lambda x: genesis.exp(input=x), "split": lambda x: x.split(1)[0],
+    "type_as": lambda x: x.type_as(PLAIN), "tile": lambda x: x.tile(2),
 }  # fmt: skip
 
 

@@ -335,7 +335,7 @@ def _call(name: str, method: FunctionType) -> None:
     plain = _OPERATORS.get(name, getattr(Tensor, word, None) if word in _SAME and not name.startswith("__r") else None)
     if name.startswith("__") and plain is not None:
         _names[method] = getattr(Tensor, plain) if isinstance(plain, str) else plain
-    elif name.startswith("__") or method.__name__.startswith("_"):
+    elif name.startswith("__") or method.__name__.startswith(("_", "<")):
         method.__name__ = name
 
 

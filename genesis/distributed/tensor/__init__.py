@@ -1,6 +1,7 @@
 """``torch.distributed.tensor``: tensors of which each rank has a part, made of whole ones.
 
-`dtensor` `creation` what programs compute with     `propagation` `rules` `parts`   how functions of them are computed
+`dtensor` `creation` what programs compute with     `propagation` `parts`   how functions of them are computed
+`rules` `products` `layers`   how their results lie
 `exchange` what goes between ranks       `parallel` `styles`   models that are divided
 """
 

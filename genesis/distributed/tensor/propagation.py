@@ -7,6 +7,7 @@ not the same in all ranks, what is the same among the operands has gradients tha
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -85,14 +86,40 @@ class Call:
             leaves[i] = x
         return tree_unflatten(leaves, self.structure)  # type: ignore[return-value]
 
-    def argument(self, name: str, default: Any = None) -> Any:
-        """An argument by its name in the signature, tensors as operands."""
+    @functools.cached_property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments by their names in the signature, tensors as operands; those that have another name, too, by one of them."""
         args, kwargs = self.with_tensors(self.operands)
-        return inspect.signature(self.func).bind(*args, **kwargs).arguments.get(name, default)
+        given = dict(inspect.signature(self.func).bind(*args, **kwargs).arguments)
+        for theirs, name in (("axis", "dim"), ("keepdims", "keepdim"), ("order", "dims")):
+            if given.get(theirs) is not None:
+                given[name] = given[theirs]
+        return given
+
+    def argument(self, name: str, default: Any = None) -> Any:
+        """An argument; where it is not given, the default."""
+        return self.arguments.get(name, default)
+
+    def changed(self, **values: Any) -> Callable[..., Any]:
+        """The function of this rank's parts, with other arguments."""
+        signature = inspect.signature(self.func)
+
+        def compute(*locals_: Any) -> Any:
+            args, kwargs = self.with_tensors(locals_)
+            bound = signature.bind(*args, **kwargs)
+            bound.arguments.update(values)
+            return self.func(*bound.args, **bound.kwargs)
+
+        return compute
 
     def at(self, operand: Any) -> int:
         """The number of an operand."""
         return next(i for i, x in enumerate(self.operands) if x is operand)
+
+    def everywhere(self, x: Any, dim: int) -> bool:
+        """Whether each rank has some of a dimension that is divided: there are functions that take no empty tensors."""
+        at = Sharding(x.shape[dim], self.members)
+        return at.padded * (self.members.size() - 1) < at.length
 
     @property
     def results(self) -> Any:
@@ -106,9 +133,10 @@ class Call:
 
     def dims(self, given: Any, ndim: int) -> list[int]:
         """Dimensions counted from the front; all where none are named."""
-        if given is None or (isinstance(given, tuple | list) and not given):
+        if given is None or isinstance(given, bool) or (isinstance(given, tuple | list) and not given):  # x.var(False)
             return list(range(ndim))
-        return [d % ndim for d in ([given] if isinstance(given, int) else given)]
+        several = [given] if isinstance(given, int) else given
+        return [d % ndim for d in (several if isinstance(several[0], int) else several[0])]  # x.flip((0, 1))
 
 
 def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -140,7 +168,8 @@ def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         results = func(*local_args, **local_kwargs)
     whole = call.results
     if isinstance(results, tuple | list):
-        return type(results)([_around(y, call, answers, w) for y, w in zip(results, whole, strict=True)])
+        parts = [_around(y, call, answers, w) for y, w in zip(results, whole, strict=True)]
+        return tree_unflatten(parts, tree_flatten(results)[1])  # a named tuple stays one
     return _around(results, call, answers, whole)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
-from genesis.distributed.placements import Partial, Placement, Shard
-from genesis.distributed.sharded import Sharding
-from genesis.distributed.tensor.parts import cross_entropy_of_classes, dropout_of_part, embedding_of_rows
+from genesis.distributed.nn import ops
+from genesis.distributed.placements import Partial, Shard
+from genesis.distributed.tensor import layers, products
 from genesis.distributed.tensor.propagation import ALL, EXPANDS, RULES, Answer, Call, pointwise
 from genesis.ops.creation.create import empty
 
@@ -62,10 +62,40 @@ def permuted(call: Call) -> Answer | None:
 def along(call: Call) -> Answer | None:
     """Functions along one dimension, or several: others may be divided."""
     placement, x = call.lies[0], call.operands[0]
+    name, default = _ALONG[call.name]
+    if not isinstance(placement, Shard) or placement.dim in call.dims(call.argument(name, default), x.ndim):
+        return None
+    return Answer([placement, *[ALL] * (len(call.operands) - 1)], placement)
+
+
+def repeated(call: Call) -> Answer | None:
+    """A dimension that is as long as before is not repeated."""
+    placement, x, whole = call.lies[0], call.operands[0], call.results.shape
     if not isinstance(placement, Shard):
         return None
-    dims = call.dims(call.argument("dim", 0 if call.name in _FIRST else -1), x.ndim)
-    return Answer([placement, *[ALL] * (len(call.operands) - 1)], placement) if placement.dim not in dims else None
+    dim = placement.dim + len(whole) - x.ndim
+    return Answer([placement], Shard(dim)) if whole[dim] == x.shape[placement.dim] else None
+
+
+def joined(call: Call) -> Answer | None:
+    """Tensors one behind the other, or one beside the other: dimensions of all of them may be divided."""
+    x, stacks = call.operands[0], call.name == "stack"
+    if not all([y.ndim == x.ndim > 0 for y in call.operands]) or (call.name in ("hstack", "vstack") and x.ndim < 2):
+        return None
+    dim = call.dims({"hstack": 1, "vstack": 0}.get(call.name, call.argument("dim", 0)), x.ndim + stacks)[0]
+    placement = next((p for p in call.lies if isinstance(p, Shard) and (stacks or p.dim != dim)), None)
+    if placement is None:
+        return None
+    return Answer([placement] * len(call.operands), Shard(placement.dim + (stacks and placement.dim >= dim)))
+
+
+def gathered(call: Call) -> Answer | None:
+    """`gather`: dimensions of equal size may be divided, but that along which elements are named."""
+    x, index = call.operands
+    dim, placement = call.dims(call.argument("dim"), x.ndim)[0], next(p for p in call.lies if not p.is_replicate())
+    if not isinstance(placement, Shard) or placement.dim == dim or x.shape[placement.dim] != index.shape[placement.dim]:
+        return None
+    return Answer([placement] * 2, placement)
 
 
 def unbound(call: Call) -> Answer | None:
@@ -82,15 +112,11 @@ def indexed(call: Call) -> Answer | None:
     several = key if isinstance(key, tuple) else (key,)
     if not isinstance(placement, Shard) or len(call.operands) > 1:
         return None
-    if (
-        not all([x is None or x is Ellipsis or isinstance(x, int | slice) for x in several])
-        or True in several
-        or False in several
-    ):
+    if any([isinstance(x, bool) or not (x is None or x is Ellipsis or isinstance(x, int | slice)) for x in several]):
         return None
     ndim, named = call.operands[0].ndim, len([x for x in several if x is not None and x is not Ellipsis])
     full: list[Any] = []
-    for x in several if Ellipsis in several else (*several, Ellipsis):
+    for x in several if any([x is Ellipsis for x in several]) else (*several, Ellipsis):
         full += [slice(None)] * (ndim - named) if x is Ellipsis else [x]
     at = out = 0
     for x in full:
@@ -108,11 +134,12 @@ def reduced(call: Call) -> Answer | None:
     placement, x = call.lies[0], call.operands[0]
     if not isinstance(placement, Shard) or len(call.operands) > 1:
         return None
-    dims, keep = call.dims(call.argument("dim"), x.ndim), bool(call.argument("keepdim", False))
+    given = call.argument("dim", -1 if call.name in ("mode", "kthvalue") else None)
+    dims, keep = call.dims(given, x.ndim), bool(call.argument("keepdim", False))
     if placement.dim not in dims:
         return Answer([placement], Shard(placement.dim - (0 if keep else len([d for d in dims if d < placement.dim]))))
     if call.name not in ("sum", "mean"):
-        return None
+        return _extreme(call, placement, given is None)
     if call.name == "sum":
         return Answer([placement], Partial())
     count = 1
@@ -122,131 +149,91 @@ def reduced(call: Call) -> Answer | None:
     return Answer([placement], Partial(), lambda local: local.sum(dims, keep, dtype=dtype) / count)
 
 
-def linear(call: Call) -> Answer | None:
-    """`linear`: rows of the weight are columns of the result; of columns of both the result is terms."""
-    x, weight, *bias = [call.argument(name) for name in ("input", "weight", "bias")]
-    bias = [b for b in bias if b is not None]
-    px, pw = call.lies[call.at(x)], call.lies[call.at(weight)]
-    if weight.ndim != 2 or px.is_partial():
+def _extreme(call: Call, placement: Shard, of_all: bool) -> Answer | None:
+    """The largest of all ranks' largest, where no gradient is asked for: it would be divided among equal ones."""
+    x, key = call.operands[0], call.members.key
+    known = call.name in _EXTREMES and (of_all or call.name not in ("max", "min"))
+    if not known or x.requires_grad or not call.everywhere(x, placement.dim):
         return None
-    last = x.ndim - 1
-    if pw == Shard(0):
-        return Answer([ALL, pw, *[Shard(0) for _ in bias]], Shard(last))
-    if pw == Shard(1) or px == Shard(last):
-        if bias:
-            return None if pw != Shard(1) else Answer([Shard(last), Shard(1), ALL], Partial(), _with_one_bias(call))
-        return Answer([Shard(last), Shard(1)], Partial())
-    return Answer([px, ALL, *[ALL for _ in bias]], px) if isinstance(px, Shard) else None
+    own = call.changed()
+
+    def compute(local: Any) -> Any:
+        each: Any = ops.all_gather_stacked(
+            own(local), key
+        )  # not a sum of ranks: MPI's largest of a NaN and a number is either
+        return getattr(each, _EXTREMES[call.name])(0)
+
+    return Answer([placement], ALL, compute)
 
 
-def _with_one_bias(call: Call) -> Callable[..., Any]:
-    """The first rank's term has the bias."""
-    first = call.members.rank() == 0
-    return lambda x, w, b: call.func(x, w) + (b if first else 0 * b)
-
-
-def product(call: Call) -> Answer | None:
-    """Products of matrices, and of batches of them."""
-    (a, b), (pa, pb) = call.operands, call.lies
-    if a.ndim < 2 or b.ndim < 2:
-        return None
-    more = max(a.ndim, b.ndim) - 2
-
-    def batch(x: Any, p: Placement) -> int | None:
-        wide = isinstance(p, Shard) and p.dim < x.ndim - 2 and x.shape[p.dim] > 1
-        return p.dim + more + 2 - x.ndim if wide else None  # type: ignore[attr-defined]
-
-    dim = batch(a, pa) if batch(a, pa) is not None else batch(b, pb)
-    if dim is not None:
-        own = [dim - (more + 2 - x.ndim) for x in (a, b)]
-        here = [n >= 0 and x.shape[n] > 1 for n, x in zip(own, (a, b), strict=True)]
-        return Answer([Shard(n) if is_here else ALL for n, is_here in zip(own, here, strict=True)], Shard(dim))
-    if pa == Shard(a.ndim - 1) or pb == Shard(b.ndim - 2):
-        return Answer([Shard(a.ndim - 1), Shard(b.ndim - 2)], Partial())
-    if pa == Shard(a.ndim - 2):
-        return Answer([pa, ALL], Shard(more))
-    return Answer([ALL, pb], Shard(more + 1)) if pb == Shard(b.ndim - 1) else None
-
-
-def normed(call: Call) -> Answer | None:
-    """`layer_norm` and `rms_norm`: all dimensions but the last ones may be divided."""
-    placement, x = call.lies[0], call.operands[0]
-    last = len(tuple(call.argument("normalized_shape")))
-    if not isinstance(placement, Shard) or placement.dim >= x.ndim - last:
-        return None
-    return Answer([placement, *[ALL] * (len(call.operands) - 1)], placement)
-
-
-def embedded(call: Call) -> Answer | None:
-    """`embedding`: of rows of the weight the result is terms."""
-    words, weight = call.argument("input"), call.argument("weight")
-    pi, pw = call.lies[call.at(words)], call.lies[call.at(weight)]
-    if any([call.argument(name) for name in ("max_norm", "scale_grad_by_freq", "sparse")]):
-        return None
-    if pw == Shard(0):
-        at, padding = Sharding(weight.shape[0], call.members), call.argument("padding_idx")
-        return Answer([ALL, pw], Partial(), lambda x, w: embedding_of_rows(x, w, at, padding))
-    if pw == Shard(1):
-        return Answer([ALL, pw], Shard(words.ndim))
-    return Answer([pi, ALL], pi) if isinstance(pi, Shard) else None
-
-
-def attention(call: Call) -> Answer | None:
-    """`scaled_dot_product_attention`: batches and heads may be divided."""
-    placement, q = call.lies[0], call.operands[0]
-    if not isinstance(placement, Shard) or placement.dim >= q.ndim - 2 or call.argument("dropout_p", 0.0):
-        return None
-    if any([tuple(x.shape[:-2]) != tuple(q.shape[:-2]) for x in call.operands[1:3]]):
-        return None
-    wanted: list[Placement] = [placement] * 3
-    for mask in call.operands[3:]:
-        own = placement.dim - (q.ndim - mask.ndim)
-        wanted.append(Shard(own) if own >= 0 and mask.shape[own] > 1 else ALL)
-    return Answer(wanted, placement)
-
-
-def cross_entropy(call: Call) -> Answer | None:
-    """Classes may be divided; the result is the same in all ranks, but its gradient is not."""
-    x, target = call.operands[:2]
-    classes = 0 if x.ndim == 1 else 1
-    usual = all([not call.argument(name) for name in ("weight", "label_smoothing", "size_average", "reduce")])
-    if call.lies[0] != Shard(classes) or not usual or target.is_floating_point():
-        return None
-    at = Sharding(x.shape[classes], call.members, classes)
-    options = call.argument("ignore_index", -100), call.argument("reduction", "mean")
-    return Answer([Shard(classes), ALL], ALL, lambda a, b: cross_entropy_of_classes(a, b, at, *options))
-
-
-def dropped(call: Call) -> Answer | None:
-    """`dropout`, with the random numbers of the whole."""
-    placement, x = call.lies[0], call.operands[0]
-    if not isinstance(placement, Shard) or call.argument("inplace", False):
-        return None
-    at = Sharding(x.shape[placement.dim], call.members, placement.dim)
-    p, training = call.argument("p", 0.5), call.argument("training", True)
-    return Answer([placement], placement, lambda a: dropout_of_part(a, at, p, training))
+def extreme(call: Call) -> Answer | None:
+    """`max` and `min` of two tensors, or of one."""
+    return reduced(call) if len(call.operands) == 1 else pointwise(call)
 
 
 def _named(names: Iterable[str], rule: Callable[[Call], Answer | None]) -> None:
     RULES.update(dict.fromkeys(names, rule))
 
 
-_FIRST = frozenset(("chunk", "split", "tensor_split", "unsafe_chunk", "unsafe_split"))
+_EXTREMES = {"max": "amax", "min": "amin", "amax": "amax", "amin": "amin", "any": "any", "all": "all"}
+_FIRST = (
+    "chunk",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "unsafe_chunk",
+    "unsafe_split",
+    "narrow",
+    "index_select",
+)
+_LAST = ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin", "sort", "argsort", "topk", "glu", "diff")
+_ALONG: dict[str, tuple[str, Any]] = {  # what the argument is called, and its default
+    **dict.fromkeys(_FIRST, ("dim", 0)), **dict.fromkeys(_LAST, ("dim", -1)), "flip": ("dims", None), "roll": ("dims", None),
+    "repeat_interleave": ("dim", None), "unfold": ("dimension", None), "normalize": ("dim", 1),
+    **dict.fromkeys(("softmax", "log_softmax", "softmin"), ("dim", None)),  # where none is named it depends on their number
+}  # fmt: skip
 RULES.update({
-    "linear": linear, "matmul": product, "mm": product, "bmm": product, "embedding": embedded, "dropout": dropped,
-    "scaled_dot_product_attention": attention, "cross_entropy": cross_entropy, "layer_norm": normed, "rms_norm": normed,
-    "unbind": unbound, "getitem": indexed,
+    "linear": products.linear, "matmul": products.product, "mm": products.product, "bmm": products.product, "mv": products.product,
+    "dot": products.product, "addmm": products.added, "baddbmm": products.added, "einsum": products.einsum, "outer": products.outer,
+    "embedding": layers.embedded, "dropout": layers.dropped, "scaled_dot_product_attention": layers.attention,
+    "cross_entropy": layers.cross_entropy, "nll_loss": layers.cross_entropy, "layer_norm": layers.normed, "rms_norm": layers.normed,
+    "group_norm": layers.normed_by_example, "instance_norm": layers.normed_by_example,
+    "unbind": unbound, "select": unbound, "getitem": indexed, "gather": gathered, "repeat": repeated, "tile": repeated,
 })  # fmt: skip
 _named(EXPANDS, expanded)
 _named(("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "ravel", "view_as", "reshape_as"), views)
 _named(("transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "t", "adjoint"), permuted)
-_named((*_FIRST, "softmax", "log_softmax", "softmin", "cumsum", "cumprod", "normalize", "flip", "sort"), along)
-_named(("sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std", "any", "all", "norm"), reduced)
+_named(_ALONG, along)
+_named(
+    ("sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std", "var_mean", "std_mean", "any", "all", "norm", "linalg_vector_norm",
+     "argmax", "argmin", "median", "mode", "kthvalue", "count_nonzero"),
+    reduced,
+)  # fmt: skip
+_named(("max", "min"), extreme)
+_named(("cat", "stack", "hstack", "vstack"), joined)
+_named([f"conv{transpose}{n}d" for transpose in ("", "_transpose") for n in (1, 2, 3)], layers.convolved)
+_named(
+    [f"{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg", "lp") for n in (1, 2, 3)],
+    layers.windows,
+)
+_named(("pad", "interpolate", "tril", "triu"), layers.windows)
+_named(
+    (
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "kl_div",
+    ),
+    layers.loss,
+)
 _named(
     ("clamp", "clip", "where", "lerp", "addcmul", "addcdiv", "masked_fill", "divide", "relu6", "leaky_relu", "elu", "celu", "selu",
      "gelu", "silu", "mish", "softplus", "softsign", "hardtanh", "hardsigmoid", "hardswish", "logsigmoid", "tanhshrink",
      "threshold", "hardshrink", "softshrink", "positive", "to", "float", "double", "half", "bfloat16", "type_as", "type", "contiguous",
      "detach", "clone", "radd", "rsub", "rmul", "rtruediv", "rpow", "truediv", "cpu", "zeros_like", "ones_like", "empty_like",
-     "full_like"),
+     "full_like", "rdiv"),
     pointwise,
 )  # fmt: skip

@@ -28,7 +28,7 @@ def drawn(*shape):
     return np.random.default_rng(sum(shape)).standard_normal(shape)
 
 
-# a function, shapes of its operands, and in how many ways of lying its result is in parts on two ranks
+# a function, shapes of its operands, and how many results are in parts on two ranks, of all ways in which operands lie
 CASES = {
     "add": (lambda a, b: 2 * a + b, [(4, 3), (3,)], 5),
     "gelu": (F.gelu, [(4, 5, 3)], 3),
@@ -39,8 +39,8 @@ CASES = {
     "flatten": (lambda a: a.flatten(0, 1).unflatten(0, (4, 4)), [(4, 4, 5)], 2),
     "permute": (lambda a: a.permute(2, 0, 1), [(4, 6, 3)], 3),
     "expand": (lambda a: a.unsqueeze(1).expand(4, 3, 6), [(4, 6)], 2),
-    "chunk": (lambda a: a.chunk(2, -1), [(4, 6)], 1),
-    "unbind": (lambda a: a.unbind(1), [(4, 3, 2)], 2),
+    "chunk": (lambda a: a.chunk(2, -1), [(4, 6)], 2),
+    "unbind": (lambda a: a.unbind(1), [(4, 3, 2)], 6),
     "items": (lambda a: a[:, 1:, None], [(4, 6, 3)], 2),
     "linear": (F.linear, [(4, 6), (5, 6), (5,)], 14),
     "matmul": (lambda a, b: a @ b, [(4, 4, 6), (4, 6, 4)], 15),
@@ -55,9 +55,24 @@ CASES = {
         lambda q, v: F.scaled_dot_product_attention(q, q.tanh(), v, is_causal=True), [(2, 4, 3, 4), (2, 4, 3, 5)], 10
     ),
     "dropout": (lambda a: F.dropout(a, 0.3), [(4, 6)], 2),
-    "losses": (lambda x: F.cross_entropy(x, CLASSES, reduction="none"), [(4, 7)], 0),
-    "loss": (lambda x: F.cross_entropy(x, CLASSES), [(4, 7)], 0),
-    "no rule": (lambda a, b: genesis.einsum("ij,kj->ik", a.tril(), genesis.cat([b, b])), [(4, 6), (3, 6)], 0),
+    "losses": (lambda x: F.cross_entropy(x, CLASSES, reduction="none"), [(4, 7)], 1),
+    "loss": (lambda x: F.cross_entropy(x, CLASSES), [(4, 7)], 1),
+    "axis": (lambda a: a.sum(axis=1, keepdims=True) + a.mean(axis=0) + a.softmax(axis=0), [(4, 6)], 2),
+    "flip": (lambda a: (a.flip(0), genesis.flip(a, (1,)), F.normalize(a), a.var(False)), [(4, 5, 6)], 6),
+    "sort": (lambda a: (a.sort(0).values, *a.topk(2, 1), a.argsort(-1), a.roll(1, 0), a.diff(dim=2)), [(4, 5, 6)], 12),
+    "most": (lambda a: (a.max(1).values, a.argmax(0), a.amin(-1), a.median(2)[0], a.kthvalue(2)[0], a.max()), [(4, 5, 6)], 10),
+    "cat": (lambda a, b: (genesis.cat([a, b], 1), genesis.stack([b, b], 1), genesis.concat([b, a], axis=1)), [(4, 3), (4, 3)], 16),
+    "names": (lambda a: (a[0], a[..., 1], a.select(1, 0), a.narrow(1, 1, 2), *a.split(2, 1), a.tile(2, 1, 1)), [(4, 5, 6)], 16),
+    "gather": (lambda a: (a.gather(1, a.argsort(1)), genesis.index_select(a, 1, genesis.tensor([2, 0]))), [(4, 6)], 2),
+    "einsum": (lambda a, b: genesis.einsum("bij,bkj->bik", a, b), [(2, 4, 6), (2, 3, 6)], 15),
+    "einsum of one": (lambda a, b: genesis.einsum("ij,k", a, b), [(4, 6), (3,)], 5),
+    "vectors": (lambda a, b: (a @ b, genesis.outer(b, b), b @ b), [(4, 6), (6,)], 11),
+    "addmm": (lambda a, b, c: genesis.addmm(c, a, b, beta=2), [(4, 6), (6, 5), (5,)], 6),
+    "conv": (lambda x, w, b: F.max_pool2d(F.conv2d(x, w, b, padding=1), 2), [(2, 3, 4, 4), (6, 3, 3, 3), (6,)], 18),
+    "pad": (lambda x: (F.pad(x, (1, 2)), x.tril(), F.group_norm(x, 3)), [(4, 3, 4)], 4),
+    "mse": (lambda a, b: (F.mse_loss(a, b), F.l1_loss(a, b, reduction="none"), F.kl_div(a, b, reduction="batchmean")), [(4, 6), (4, 6)], 24),
+    "rows": (lambda x: (F.cross_entropy(x, CLASSES), F.nll_loss(x, CLASSES, reduction="sum")), [(4, 7)], 2),
+    "no rule": (lambda a, b: genesis.kron(a.diagonal(), genesis.cov(b)), [(4, 6), (3, 6)], 0),
     "uneven": (lambda a, b: (a.view(-1) * 2).sum() + (a @ b).sum(), [(5, 7), (7, 3)], 0),
 }  # fmt: skip
 
@@ -86,7 +101,7 @@ def functions():
             genesis.manual_seed(1)
             got = f(*given)
             got = got if isinstance(got, tuple) else (got,)
-            count += not got[0].placements[0].is_replicate()
+            count += len([z for z in got if not z.placements[0].is_replicate()])
             for y, z in zip(wanted, got, strict=True):
                 assert y.shape == z.shape, note
                 np.testing.assert_allclose(
@@ -118,6 +133,13 @@ def values():
     x = distribute_tensor(genesis.arange(10.0).reshape(5, 2), MESH, [Shard(0)])
     assert x.shape == (5, 2) and x.numel() == 10 and len(x) == 5 and x.size(1) == 2 and x.size() == (5, 2)
     assert x.sum().item() == 45 and x.max().item() == 9 and float(x[4].sum()) == 17 and bool((x >= 0).all())
+    assert (
+        (-x).amax((0, 1)).item() == 0
+        and not (x > 0).all().item()
+        and (x > 8).any().item()
+        and x.min().placements == (Replicate(),)
+    )
+    assert np.isnan((x / x).max().item()) and np.isnan((x / x).min().item())  # 0 / 0 is one rank's
     assert x.tolist() == x.full_tensor().tolist() and x.sum().placements == (Partial(),)
     assert [row.tolist() for row in x] == x.tolist() and "Shard(dim=0)" in repr(x)
     assert copy.deepcopy(x).full_tensor().equal(x.full_tensor())
