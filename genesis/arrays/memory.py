@@ -196,6 +196,10 @@ class Memory(ABC):
         self.assign(array, self.from_host(np.asarray(value, dtype), device))
         return array
 
+    def fill(self, array: Any, value: float) -> bool:
+        """Write one number to all elements; False where there is nothing for it that is better than a copy."""
+        return False
+
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
         """A new array of zeros."""
         return self.full(shape, dtype, 0, device)

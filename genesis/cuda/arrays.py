@@ -6,6 +6,7 @@ current stream of the array's device, and nothing waits but what gives the progr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -230,25 +231,26 @@ class CudaMemory(Memory):
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
         out = self.empty(shape, dtype, device)
-        if out.size:
-            out.on.enter().fill(out.address, 0, 1, out.nbytes, current(out.on).handle)
+        self.fill(out, 0)
         return out
 
     def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, device: DeviceName) -> CudaArray:
-        one = converted(np.asarray(value), dtype)
-        if dtype.itemsize not in (1, 2, 4):
-            return self._repeated(shape, one, device)
         out = self.empty(shape, dtype, device)
-        if out.size:
-            bits = int(one.view(f"u{dtype.itemsize}"))
-            out.on.enter().fill(out.address, bits, dtype.itemsize, out.size, current(out.on).handle)
+        if not self.fill(out, value):
+            self.assign(out, self.from_host(converted(np.asarray(value), dtype), device))
         return out
 
-    def _repeated(self, shape: tuple[int, ...], one: Host, device: DeviceName) -> CudaArray:
-        out = self.empty(shape, one.dtype, device)
-        if out.size:
-            self.assign(out, self.from_host(one, device))
-        return out
+    def fill(self, array: CudaArray, value: Any) -> bool:
+        """By the driver, which repeats 1, 2 or 4 bytes, in memory without gaps."""
+        bits = converted(np.asarray(value), array.dtype).tobytes()
+        if not any(bits):
+            bits = bits[:1]
+        if not array.is_contiguous or len(bits) not in (1, 2, 4):
+            return False
+        if array.size:
+            count = array.nbytes // len(bits)
+            array.on.enter().fill(array.address, int.from_bytes(bits, sys.byteorder), len(bits), count, used(array).handle)
+        return True
 
     def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
         return self.full(shape, dtype, 1, device)

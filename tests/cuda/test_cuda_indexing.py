@@ -34,6 +34,36 @@ def gradient(function):
     return graded
 
 
+def test_memory_is_set_to_a_number_without_a_copy(gpu):
+    x = genesis.ones(3, 4, device="cuda", dtype=genesis.float64)
+    half = x.to(genesis.float16)
+    before = dict(gpu.calls)
+    x.zero_()
+    half.fill_(-2.5)
+    done = {name: count - before.get(name, 0) for name, count in gpu.calls.items() if count != before.get(name, 0)}
+    assert done == {"fill": 2}
+    assert not x.any() and bool((half == -2.5).all()) and x._version == half._version == 1
+    half[:, 1].zero_()
+    x.fill_(2.5)  # of 8 bytes, which the driver does not repeat
+    assert half.sum().item() == 9 * -2.5 and x.sum().item() == 30
+    with pytest.raises(RuntimeError, match="a leaf that requires grad is written to"):
+        genesis.ones(2, device="cuda", requires_grad=True).zero_()
+    with genesis.inference_mode():
+        y = genesis.ones(2, device="cuda").zero_()
+    assert not y.any()
+
+
+def test_rows_of_an_embedding_are_read_by_two_kernels(gpu):
+    """One looks whether the rows are there."""
+    weight, index = genesis.randn(7, 4), genesis.tensor([[1, 6], [0, 1]])
+    there, at = weight.to("cuda"), index.to("cuda")
+    before = gpu.calls.get("launch", 0)
+    got = F.embedding(at, there)
+    assert gpu.calls["launch"] - before == 2
+    np.testing.assert_array_equal(got.cpu().numpy(), weight[index].numpy())
+    assert F.embedding(at[0, 0], there).shape == (4,)
+
+
 READ = {
     "rows": lambda x, i: x[i],
     "of the second dimension": lambda x, i: x[:, i],

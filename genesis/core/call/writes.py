@@ -74,15 +74,19 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
 
 def only_writes(x: Tensor) -> bool:
     """Whether a write of values without a history is one to NumPy's memory, with nothing to record or to refuse."""
-    array, counter = x._array, x._counter
+    array = x._array
+    return array.__class__ is np.ndarray and bool(array.flags.writeable) and unwatched(x)
+
+
+def unwatched(x: Tensor) -> bool:
+    """Whether a write of values without a history is one to memory, with nothing to record, or to refuse for who sees it."""
+    counter = x._counter
     return (
         not ACTIVE
         and not LEVELS
         and not HISTORY_WATCHES
-        and array.__class__ is np.ndarray
         and (x._node is x._view is None or not grad_mode.get())
         and (counter is None or (counter is not INFERENCE and counter is not SHARED))
-        and bool(array.flags.writeable)
     )
 
 

@@ -23,7 +23,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.strides import strides_of_operands
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.call.writes import bump, inplace, only_writes
+from genesis.core.call.writes import bump, inplace, only_writes, unwatched
 from genesis.core.graph.modes import grad_mode
 from genesis.core.layers import stored as stored_arrays  # noqa: F401, ops act on them from here on
 
@@ -479,7 +479,18 @@ def _fill_(self: Tensor, value: Any) -> Tensor:
         self._array.fill(value)
         bump(self, "fill_")
         return self
+    if value.__class__ is float and abs(value) < 6e4 and self.is_floating_point() and _filled(self, value, "fill_"):
+        return self  # which is a number in any of these dtypes
     return inplace("fill_", lambda old, v: _fill(old, v), self, (value,), {})
+
+
+def _filled(x: Tensor, value: float, name: str) -> bool:
+    """Whether the memory of a device was set to a number, where that is all there is to do."""
+    array = x._array
+    done = isinstance(array, DeviceArray) and unwatched(x) and memory_of(array).fill(array, value)
+    if done:
+        bump(x, name)
+    return done
 
 
 def _zero_(self: Tensor) -> Tensor:
@@ -487,6 +498,8 @@ def _zero_(self: Tensor) -> Tensor:
     if self._array.dtype.char in "fdl?" and only_writes(self):
         self._array.fill(0)
         bump(self, "zero_")
+        return self
+    if _filled(self, 0, "zero_"):
         return self
     return inplace("zero_", lambda old: _fill(old, 0), self, (), {})
 

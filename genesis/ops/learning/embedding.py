@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.memory import impossible, too_large
@@ -108,8 +109,13 @@ class SparseRows(Function):
 
 def _rows(weight: Tensor, input: Tensor) -> Tensor:
     """The rows with these numbers, which are there."""
-    if input._array.__class__ is np.ndarray is weight._array.__class__ and not ACTIVE and not LEVELS:
+    kind, plain = weight._array.__class__, not ACTIVE and not LEVELS
+    if not plain or input._array.__class__ is not kind:
+        rows = weight[input.reshape(-1)]
+    elif kind is np.ndarray:
         rows = take_index(weight, wrap(input._array.reshape(-1)), (AT,))
+    elif issubclass(kind, DeviceArray) and input.ndim:
+        return take_index(weight, input, (AT,))  # type: ignore[no-any-return]
     else:
         rows = weight[input.reshape(-1)]
     return rows if input.ndim == 1 else rows.reshape((*input._array.shape, weight._array.shape[1]))  # type: ignore[no-any-return]
