@@ -136,7 +136,7 @@ def test_cross_entropy_of_wide_numbers_and_layouts(gpu):
 
 
 @pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
-@pytest.mark.parametrize("shape", [(4, 6), (1, 1), (5, 5001), (2, 8192)], ids=str)
+@pytest.mark.parametrize("shape", [(4, 6), (1, 1), (128, 10), (300, 40), (5, 5001), (2, 8192)], ids=str)
 def test_cross_entropy_with_its_gradient(shape, dtype, gpu):
     """... in one call, of logits whose rows have gaps, too."""
     x, t, g = genesis.randn(*shape).to(dtype), genesis.randint(0, shape[1], shape[:1]), genesis.tensor(0.75)
@@ -243,6 +243,28 @@ def test_machine_code_of_a_sum_of_all_elements():
     (kernel, aligned, grid), *_ = [each for each in launches if type(each[0]).__name__ == "Kernel"]
     text = machine_code(kernel, aligned)
     assert "LDG.E.128" in text and "LDG.E.U16" not in text and grid[0] >= 3 * 132
+
+
+def test_cross_entropy_of_few_rows_with_its_gradient_is_one_launch(gpu):
+    counts = []
+    for shape in [(128, 10), (300, 40)]:
+        x, t, g = genesis.randn(*shape), genesis.randint(0, shape[1], shape[:1]), genesis.tensor(1.0)
+        arrays = [each.to("cuda")._array for each in (g, x, t)]
+        before = gpu.calls.get("launch", 0)
+        FUSED[WITH_GRADIENT].kernel(*arrays, -100, F32)
+        counts.append(gpu.calls["launch"] - before)
+    assert counts == [1, 3]
+
+
+@needs_triton
+@pytest.mark.slow
+def test_machine_code_of_cross_entropy_of_few_rows():
+    def few():
+        x, target = genesis.zeros(128, 10, device="cuda"), genesis.zeros(128, dtype=genesis.int64, device="cuda")
+        FUSED[WITH_GRADIENT].kernel(genesis.ones((), device="cuda")._array, x._array, target._array, -100, F32)
+
+    ((kernel, aligned),) = [each for each in started(few) if type(each[0]).__name__ == "Few"]
+    assert machine_code(kernel, aligned).count("MUFU.EX2") <= 3 * 2048 / 256
 
 
 @needs_triton
