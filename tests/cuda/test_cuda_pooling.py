@@ -53,6 +53,8 @@ FORMS = {
     "means of large cells": (lambda x: F.adaptive_avg_pool2d(x, (2, 3)), (1, 2, 21, 25)),
     "area": (lambda x: F.interpolate(x, size=(4, 3), mode="area"), (2, 3, 7, 6)),
     "bicubic": (lambda x: F.interpolate(x, size=(5, 9), mode="bicubic"), (1, 2, 7, 6)),
+    "padded": (lambda x: F.pad(x, (2, 1, 1, 2), value=1.5), (2, 3, 7, 6)),
+    "padded and cut": (lambda x: F.pad(x, (2, -1, -1, -2)), (2, 3, 7, 6)),
     "reflected": (lambda x: F.pad(x, (2, 1, 1, 2), mode="reflect"), (2, 3, 7, 6)),
     "around": (lambda x: F.pad(x, (2, 1), mode="circular"), (2, 3, 7)),
     "columns": (lambda x: F.unfold(x, (3, 2), (1, 2), (1, 2), (2, 1)), (2, 3, 7, 6)),

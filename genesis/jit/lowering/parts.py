@@ -189,10 +189,10 @@ class Builder:
         """Take the axes in another order."""
         self.order = list(dims)
 
-    def read(self, var: Var, strides: Sequence[int] | None = None) -> Any:
-        """A value that broadcasts to the shape, or one with these strides over its dimensions."""
+    def read(self, var: Var, strides: Sequence[int] | None = None, offset: int = 0) -> Any:
+        """A value that broadcasts to the shape, or one with these strides over its dimensions, from one of its elements on."""
         read = self.memory.broadcast(var, self.shape) if strides is None else self.memory.read(var, strides)
-        self.reads.append(read)
+        self.reads.append(replace(read, offset=read.offset + offset) if offset else read)
         return Symbol(Expression("x", (len(self.reads) - 1,), read.dtype))
 
     def taken(self, var: Var, strides: Sequence[int], index: Any, step: int) -> Any:

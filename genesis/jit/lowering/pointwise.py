@@ -129,16 +129,22 @@ def pad_dim(memory: Memory, call: Call) -> list[Part]:
 
 @rule("constant_pad_nd")
 def constant_pad_nd(memory: Memory, call: Call) -> list[Part]:
-    """All filled, then the input at its offset: parts of one result are stored in their order."""
+    """All filled, then what stays of the input at its offset: parts of one result are stored in their order."""
     x, pads, value = call.args
-    out, shape = call.outs[0], x.spec.shape
-    strides, offset = strides_of(out.spec), 0
+    out, shape, own = call.outs[0], list(x.spec.shape), memory.strides(x)
+    strides, to, source = strides_of(out.spec), 0, 0
     for i in range(len(pads) // 2):
-        offset += pads[2 * i] * strides[len(shape) - 1 - i]
-        if min(pads[2 * i], pads[2 * i + 1]) < 0:
-            raise Unknown("pads that cut")
-    full = Builder(memory, call, out.spec.shape)
-    full.give(out, Symbol(Expression("number", (value,), out.spec.dtype)), whole=False)
-    inner = Builder(memory, call, shape)
-    inner.give(out, inner.read(x), strides, offset, whole=False)
-    return [full.made(), inner.made()]
+        before, after, d = pads[2 * i], pads[2 * i + 1], len(shape) - 1 - i
+        to += max(before, 0) * strides[d]
+        source += max(-before, 0) * own[d]
+        shape[d] = max(shape[d] + min(before, 0) + min(after, 0), 0)
+    parts, whole = [], tuple(shape) == out.spec.shape
+    if not whole:
+        full = Builder(memory, call, out.spec.shape)
+        full.give(out, Symbol(Expression("number", (value,), out.spec.dtype)), whole=False)
+        parts.append(full.made())
+    if 0 not in shape:
+        inner = Builder(memory, call, shape)
+        inner.give(out, inner.read(x, own, source), strides, to, whole=whole)
+        parts.append(inner.made())
+    return parts
