@@ -9,7 +9,8 @@ have the last.)
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from genesis.base.errors import UnsupportedError, message
 from genesis.core.functions.function import Function
@@ -20,73 +21,33 @@ from genesis.distributed.sharded import Sharding
 from genesis.ops.shapes.join import cat
 
 
-class _Copied(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, key: str) -> Any:
-        ctx.key = key
-        return x.view_as(x)
+class _Exchanged(Function):
+    """What goes between ranks in one way, and its gradient in another."""
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return _Summed.apply(g, ctx.key), None
-
-
-class _Summed(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, key: str) -> Any:
-        ctx.key = key
-        return ops.all_reduce(x, "sum", key)
+    def forward(ctx: Any, x: Any, at: Any, way: str) -> Any:
+        ctx.at, ctx.way = at, way
+        return _WAYS[way].go(x, at)
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
-        return _Copied.apply(g, ctx.key), None
+        return _Exchanged.apply(g, ctx.at, _WAYS[ctx.way].of_gradient), None, None
 
 
-class _Gathered(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, at: Sharding) -> Any:
-        ctx.at = at
-        whole = ops.all_gather_stacked(_lengthened(x.movedim(at.dim, 0), at.padded), at.members.key).flatten(0, 1)
-        return whole[: at.length].movedim(0, at.dim).contiguous()
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return _Divided.apply(g, ctx.at), None
+class _Way(NamedTuple):
+    go: Callable[[Any, Any], Any]
+    of_gradient: str
 
 
-class _GatheredForTerms(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, at: Sharding) -> Any:
-        ctx.at = at
-        return _Gathered.apply(x, at)
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return _PartOfSum.apply(g, ctx.at), None
+def _gather(x: Any, at: Sharding) -> Any:
+    whole = ops.all_gather_stacked(_lengthened(x.movedim(at.dim, 0), at.padded), at.members.key).flatten(0, 1)
+    return whole[: at.length].movedim(0, at.dim).contiguous()
 
 
-class _PartOfSum(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, at: Sharding) -> Any:
-        ctx.at = at
-        rows = _lengthened(x.movedim(at.dim, 0), at.padded * at.members.size())
-        mine = ops.reduce_scatter_stacked(rows.unflatten(0, (at.members.size(), at.padded)), "sum", at.members.key)
-        return mine[: at.rows].movedim(0, at.dim).contiguous()
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return _GatheredForTerms.apply(g, ctx.at), None
-
-
-class _Divided(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, at: Sharding) -> Any:
-        ctx.at = at
-        return at.part_of(x).clone()
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return _Gathered.apply(g, ctx.at), None
+def _scatter_sum(x: Any, at: Sharding) -> Any:
+    rows = _lengthened(x.movedim(at.dim, 0), at.padded * at.members.size())
+    mine = ops.reduce_scatter_stacked(rows.unflatten(0, (at.members.size(), at.padded)), "sum", at.members.key)
+    return mine[: at.rows].movedim(0, at.dim).contiguous()
 
 
 def _lengthened(rows: Any, length: int) -> Any:
@@ -95,34 +56,44 @@ def _lengthened(rows: Any, length: int) -> Any:
     return cat([rows, rows.new_zeros((missing, *rows.shape[1:]))]) if missing else rows
 
 
+_WAYS = {
+    "copied": _Way(lambda x, key: x.view_as(x), "summed"),
+    "summed": _Way(lambda x, key: ops.all_reduce(x, "sum", key), "copied"),
+    "gathered": _Way(_gather, "divided"),
+    "divided": _Way(lambda x, at: at.part_of(x).clone(), "gathered"),
+    "gathered_for_terms": _Way(_gather, "part_of_sum"),
+    "part_of_sum": _Way(_scatter_sum, "gathered_for_terms"),
+}
+
+
 def copied(x: Any, key: str) -> Any:
     """What all ranks have, where each goes on with its own part: gradients are summed."""
-    return _Copied.apply(x, key)
+    return _Exchanged.apply(x, key, "copied")
 
 
 def summed(x: Any, key: str) -> Any:
     """The sum of all ranks' terms."""
-    return _Summed.apply(x, key)
+    return _Exchanged.apply(x, key, "summed")
 
 
 def gathered(x: Any, at: Sharding) -> Any:
     """The whole tensor of which each rank has a part."""
-    return _Gathered.apply(x, at)
+    return _Exchanged.apply(x, at, "gathered")
 
 
 def divided(x: Any, at: Sharding) -> Any:
     """This rank's part of what all ranks have."""
-    return _Divided.apply(x, at)
+    return _Exchanged.apply(x, at, "divided")
 
 
 def gathered_for_terms(x: Any, at: Sharding) -> Any:
     """The whole tensor of which each rank has a part, where each goes on with its own part of something else."""
-    return _GatheredForTerms.apply(x, at)
+    return _Exchanged.apply(x, at, "gathered_for_terms")
 
 
 def part_of_sum(x: Any, at: Sharding) -> Any:
     """This rank's part of the sum of all ranks' terms."""
-    return _PartOfSum.apply(x, at)
+    return _Exchanged.apply(x, at, "part_of_sum")
 
 
 def moved(x: Any, ranks: Any, source: Placement, to: Placement, length: int | None = None, terms: bool = False) -> Any:
