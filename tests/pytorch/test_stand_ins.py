@@ -65,6 +65,7 @@ def test_accelerators_are_the_gpus_of_now(torch):
         with torch.accelerator.device_index(0):
             assert torch.ones(2, device="cuda").device.index == 0
         assert torch.distributed.get_default_backend_for_device("cuda:1") == "nccl"
+        torch.accelerator.set_device_index(0)  # as whatever runs behind this takes it for granted
 
 
 def test_rooms_that_have_another_name_now(torch):
