@@ -10,7 +10,7 @@ from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
 import genesis
 from genesis import cuda
-from genesis.cuda.kernels import sorts
+from genesis.cuda.kernels import sorts, sums
 from genesis.cuda.launch.kernel import interpreted
 from genesis.nn import functional as F
 
@@ -51,6 +51,26 @@ def test_memory_is_set_to_a_number_without_a_copy(gpu):
     with genesis.inference_mode():
         y = genesis.ones(2, device="cuda").zero_()
     assert not y.any()
+
+
+ONE_EACH = {
+    "largest": lambda x: x.max(1).values,
+    "smallest": lambda x: x.min(0).values,
+    "k-th": lambda x: x.kthvalue(2, 1).values,
+    "gathered": lambda x: x.gather(1, genesis.tensor([[4], [0]]).to(x.device)),
+    "repeated": lambda x: x.repeat_interleave(3, 1),
+    "repeated all": lambda x: x.repeat_interleave(2),
+    "repeated once": lambda x: x.repeat_interleave(1, 0),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_gradients_of_one_of_a_row_are_not_sorted(name, dtype, gpu, monkeypatch):
+    """No two elements are added to one: each is written."""
+    monkeypatch.setattr(sums, "sort_rows", None)
+    x = genesis.randn(3, 5).to(getattr(genesis, dtype))
+    same(gradient(ONE_EACH[name]), x, tolerance=1e-6 if dtype == "float32" else 2e-2)
 
 
 def test_rows_of_an_embedding_are_read_by_two_kernels(gpu):

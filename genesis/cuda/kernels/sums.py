@@ -192,6 +192,20 @@ def summed(out: CudaArray, goal: Named, own: tuple[tuple[int, ...], tuple[int, .
     return out
 
 
+def _write_one(out: Any, index: Any, x: Any, report: Any) -> None:
+    grid = np.ogrid[tuple([slice(n) for n in x.shape])]
+    out[(*grid, *_named(index, out.shape[x.ndim :], report))] = x
+
+
+ONE = Code(
+    "one of a row",
+    (Operand("out", 1, writes=True), Operand("index", 1), Operand("x")),
+    _where(1, "out") + "tl.store(out + out_at + to, tl.load(x + x_at, mask=inside), mask=inside)",
+    _write_one,
+    reports=True,
+)
+
+
 def _sums(dtype: Any) -> bool:
     return dtype in HALVES or dtype.kind in "fi" or dtype.name == "uint8"
 
@@ -212,8 +226,13 @@ def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArr
         ((shape[dim], steps[dim]),),
         (),
     )
-    x = contiguous(moves.part(input, tuple([slice(0, n) for n in index.shape])))
+    some = moves.part(input, tuple([slice(0, n) for n in index.shape]))
     about = "scatter_sum", f"dim {dim} of size {shape[dim]}"
+    if index.shape[dim] == 1:  # no two meet, as in the gradient of a largest element: nothing is sorted
+        to, where = Placed(out, goal.strides, goal.reached), Placed(index, index.strides, ((1, 0),))
+        start(ONE, index.shape, [to, where, Placed(some, some.strides)], about=about)
+        return out
+    x = contiguous(some)
     return summed(out, goal, ((), ()), Placed(index, index.strides, ((1, 0),)), x, about)
 
 

@@ -70,6 +70,9 @@ def repeat_interleave(
     if repeats is None:
         return repeat_interleave(_numbers(input), input)
     x, d = (reshape(input, (-1,)), 0) if dim is None else (input, normalize_dim("repeat_interleave", dim, input.ndim))
+    if isinstance(repeats, int) and repeats >= 0 and x.ndim:  # no indices: the gradient is a sum
+        many = x.unsqueeze(d + 1).expand([*x.shape[: d + 1], repeats, *x.shape[d + 1 :]])  # type: ignore[attr-defined]
+        return reshape(many.clone(), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]])
     counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
     from genesis.core.graph.tensor import wrap
 
