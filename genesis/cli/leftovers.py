@@ -12,12 +12,15 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from genesis.distributed.mpi import files_of
 
 _FOLDER = re.compile(r"genesis-run-(\d+)-\w+")  # of a job: the number of its launcher's process
 _MEMORY = Path("/dev/shm")
 _NAMES = ("mpich_shm_*", "ucx_shm_posix_*")  # of MPICH and of what it may be built on, until all ranks of a job have it
+_TOLD, _TEMPORARY = "hydra_hwloc_xmlfile_*", Path("/tmp")  # in which MPICH's launcher tells ranks of the processors
 _TIMES = 20  # a folder is taken away, at most: somebody else may own what is in it
 _YOUNG = 2.0  # seconds: what is as young may be about to be used
 
@@ -43,15 +46,21 @@ def remove(folder: str | Path) -> None:
 
 
 def sweep() -> None:
-    """Remove folders of launchers that are gone, and shared memory of MPI that no process has."""
+    """Remove folders of launchers that are gone, shared memory of MPI that no process has, and what its launchers told."""
     for folder in _own(Path(tempfile.gettempdir()).glob("genesis-run-*")):
         launcher = launcher_of(folder)
         if launcher and not lives(launcher):
             remove(folder)
-    files = _own([path for names in _NAMES for path in _MEMORY.glob(names)])
-    mapped = _mapped() if files else ""
+    _remove_unused([path for names in _NAMES for path in _MEMORY.glob(names)], _mapped)
+    if Path("/proc/self/fd").exists():
+        _remove_unused(_TEMPORARY.glob(_TOLD), _opened)
+
+
+def _remove_unused(paths: Iterable[Path], used: Callable[[], str]) -> None:
+    files = _own(paths)
+    names = used() if files else ""
     for file in files:
-        if str(file) not in mapped:
+        if str(file) not in names:
             with contextlib.suppress(OSError):
                 file.unlink()
 
@@ -74,6 +83,12 @@ def _mapped() -> str:
         with contextlib.suppress(OSError):
             out.append((process / "maps").read_text(errors="replace"))
     return "\n".join(out)
+
+
+def _opened() -> str:
+    """What files processes have open, as far as this user may know."""
+    folders = list(Path("/proc").glob("[0-9]*"))
+    return "\n".join([name for each in folders for name in files_of(int(each.name))])
 
 
 def lives(pid: int) -> bool:

@@ -287,13 +287,27 @@ class _Received:
 
 
 def _take_names_away(maps: str = "/proc/self/maps") -> None:
-    """Remove the files of MPICH's shared memory, once all ranks have it: it lives as long as one of them does, and
-    nothing is left of ranks that are killed. Where there is no such list of files, MPICH does it at the end.
+    """Remove the files of MPICH's shared memory, and that in which its launcher tells of the processors, once all ranks have
+    them: memory lives as long as one of them does, and nothing is left of ranks that are killed. Where there is no such list
+    of files, MPICH does it at the end.
     """
+    names = []
     with contextlib.suppress(OSError):
-        for name in set(re.findall(r"/dev/shm/mpich_shm_\S+", Path(maps).read_text(errors="replace"))):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
+        names += re.findall(r"/dev/shm/mpich_shm_\S+", Path(maps).read_text(errors="replace"))
+    names += [name for name in files_of(os.getppid()) if re.fullmatch(r".*/hydra_hwloc_xmlfile_\w+", name)]
+    for name in set(names):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def files_of(pid: int) -> list[str]:
+    """The files that a process has open, as far as this user may know."""
+    names, folder = [], f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):
+        for number in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                names.append(os.readlink(f"{folder}/{number}"))
+    return names
 
 
 def _bytes(x: Host) -> Host:

@@ -310,6 +310,7 @@ def test_one_rank_is_the_ordinary_interpreter(tmp_path, capsys, monkeypatch):
 def test_what_launchers_that_were_killed_left_is_taken_away(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(leftovers, "_MEMORY", tmp_path)
+    monkeypatch.setattr(leftovers, "_TEMPORARY", tmp_path)
     monkeypatch.setattr(leftovers, "_YOUNG", -1)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -319,13 +320,16 @@ def test_what_launchers_that_were_killed_left_is_taken_away(tmp_path, monkeypatc
     for name in (used.name.replace(str(os.getpid()), str(gone.pid)), others):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "0.doing").write_text("train.py:1")
-    for name in ("mpich_shm_1_0", "ucx_shm_posix_1", "mine"):
+    told = [f"hydra_hwloc_xmlfile_{name}" for name in ("aaaaaa", "bbbbbb")]
+    for name in ("mpich_shm_1_0", "ucx_shm_posix_1", "mine", *told):
         (tmp_path / name).write_text("x" * 100)
-    with open(tmp_path / "mpich_shm_1_0", "r+b") as file, mmap.mmap(file.fileno(), 100):
+    with (
+        open(tmp_path / "mpich_shm_1_0", "r+b") as file, mmap.mmap(file.fileno(), 100), open(tmp_path / told[0])
+    ):  # fmt: skip
         leftovers.sweep()
         there = sorted(path.name for path in tmp_path.iterdir())
-    mapped = ["mpich_shm_1_0"] if Path("/proc/self/maps").exists() else []
-    assert there == sorted([used.name, others, "mine", *mapped])
+    kept = ["mpich_shm_1_0", told[0]] if Path("/proc/self/maps").exists() else told
+    assert there == sorted([used.name, others, "mine", *kept])
     monkeypatch.setattr(leftovers, "_YOUNG", 3600)
     leftovers.sweep()
     assert sorted(path.name for path in tmp_path.iterdir()) == there
@@ -346,6 +350,31 @@ def test_a_folder_that_is_written_to_is_taken_away(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "rmdir", late)
     leftovers.remove(folder)
     assert not folder.exists() and list(files) == []
+
+
+FILES = """
+import os
+import genesis.distributed as dist
+from genesis.distributed.mpi import files_of
+dist.init_process_group()
+dist.barrier()
+print(*[name for name in files_of(os.getppid()) if name.startswith("/") and "hydra" in name])
+os._exit(3)
+"""
+
+
+@needs_mpi
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc here")
+def test_files_of_the_launcher_of_mpi_are_taken_away_when_ranks_have_read_them(tmp_path):
+    script = tmp_path / "files.py"
+    script.write_text(FILES)
+    done = subprocess.run(
+        [sys.executable, "-m", "genesis", "run", "-n", "2", str(script)], capture_output=True, text=True
+    )
+    assert done.returncode == 3, done.stderr
+    for line in done.stdout.splitlines():
+        for name in line.split("] ")[-1].replace(" (deleted)", "").split():
+            assert not os.path.exists(name), done.stdout
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc here")

@@ -76,7 +76,7 @@ def one(number, folder):
 @pytest.mark.skipif(not SHARED.is_dir(), reason="processes and shared memory are files on Linux only")
 def test_nothing_is_left_of_a_hundred_jobs(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = set(SHARED.iterdir())
+    before, begun = set(SHARED.iterdir()), time.time()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         left = [each for each in pool.map(lambda number: one(number, tmp_path), range(COUNT)) if each]
     assert left == []
@@ -84,4 +84,6 @@ def test_nothing_is_left_of_a_hundred_jobs(tmp_path, monkeypatch):
     time.sleep(2.5)  # what is younger may be about to be used
     leftovers.sweep()  # as the next job does: of launchers that were killed before their ranks began
     assert unused_memory(before, ended) == set()
+    told = [file for file in Path("/tmp").glob("hydra_hwloc_xmlfile_*") if begun < file.stat().st_mtime < ended]
+    assert not [file for file in told if str(file) not in leftovers._opened()]
     assert list(tmp_path.iterdir()) == []
