@@ -1,6 +1,7 @@
 """Whether a program wants the same bits each time where something faster would give others: PyTorch's two switches.
 
-Nothing but the gradient of attention by cuDNN depends on it: all else is in the same order each time, whatever is set.
+Two things depend on it: the gradient of attention by cuDNN, and which algorithm of cuBLASLt the products of compiled steps
+have, the library's first or the fastest. All else is in the same order each time, whatever is set.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ switches = Switches()
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Let everything give the same bits each time, on a GPU, too, where attention's gradient is faster without that.
 
-    Gradients of attention by cuDNN in 16 bits are sums in whatever order programs end, until this is on. All else is in the
-    same order each time in any case: nothing is refused, and ``warn_only`` changes nothing. A step that `genesis.compile`
-    has recorded stays as it was.
+    Gradients of attention by cuDNN in 16 bits are sums in whatever order programs end, until this is on, and large products
+    of compiled steps have the algorithm that was the fastest when this machine timed it: kept from then on, but maybe not the
+    one of another machine. All else is in the same order each time in any case: nothing is refused, and ``warn_only`` changes
+    nothing. A step that `genesis.compile` has recorded stays as it was.
 
     >>> import genesis
     >>> genesis.use_deterministic_algorithms(True)

@@ -36,8 +36,7 @@ def said(soname, folder, prefix, functions):
 def answered(function):
     def call(*args):
         try:
-            function(*args)
-            return 0
+            return function(*args) or 0  # most give nothing: their status
         except stand_ins.cuBLASLtError:
             return 15
 
@@ -49,6 +48,7 @@ def cublaslt(driver, folder):
     lt = stand_ins.CublasLt(driver)
     attribute = (U64, INT, P, SIZE)
     functions = {
+        "GetVersion": (lt.get_version,),
         "Create": (returned(lt.create), OUT),
         "MatmulDescCreate": (returned(lt.matmul_desc_create), OUT, INT, INT),
         "MatmulDescSetAttribute": (lt.matmul_desc_set_attribute, *attribute),

@@ -83,10 +83,13 @@ class CublasLt:
     layout_sizes = {5: 4, 6: 8}
     preference_sizes = {1: 8, 5: 4, 6: 4, 7: 4, 8: 4}
 
-    def __init__(self, driver, unsupported=(), algorithms=1):
+    def __init__(self, driver, unsupported=(), algorithms=1, bare=0):
         self.work, self.unsupported, self.most = Work(driver), unsupported, algorithms
+        self.bare = bare  # how many of the algorithms want no workspace, and are offered alone where there is none
         self.handles = itertools.count(1 << 20)
         self.held, self.algorithms = {}, {}
+        self.offered = {}  # algorithms that were, by what they are for and their numbers
+        self.taken = []  # algorithms, one for each product
         self.products = []  # shapes and epilogues that were computed
         self.rows = []  # of each the leading dimensions of its operands and of what it gives
         self.aligned = []  # and whether these, what is from one matrix to the next and addresses are multiples of 16 bytes
@@ -97,6 +100,9 @@ class CublasLt:
 
     def create(self):
         return self._made("library")
+
+    def get_version(self):
+        return 130100
 
     def matmul_desc_create(self, compute, scale):
         demand((compute, scale) in ((68, 0), (70, 1)), "a compute type that goes with no such scale")
@@ -143,22 +149,25 @@ class CublasLt:
         if DTYPES[a["kind"]] in self.unsupported:
             raise cuBLASLtError("NOT_SUPPORTED (15)")
         wanted = self.held[preference]
-        demand(wanted[1] >= 1 << 20, "no workspace")
-        answer = np.zeros(min(asked, self.most), self.matmul_heuristic_result_dtype)
-        for each in answer:
-            algorithm = next(self.handles)
-            self.algorithms[algorithm] = description, first, second, [wanted[5 + i] for i in range(4)]
-            each["algo"]["data_"][0], each["workspace_size"] = algorithm, 4096
+        demand(wanted[1] in (0, 32 << 20) and (wanted[1] or asked > 1), "another workspace")
+        answer = np.zeros(min(asked, self.most if wanted[1] else self.bare), self.matmul_heuristic_result_dtype)
+        for i, each in enumerate(answer):
+            space = 4096 if i >= self.bare else 0
+            known = description, first, second, tuple([wanted[5 + k] for k in range(4)]), space
+            algorithm = self.offered.setdefault((known, i), next(self.handles))
+            self.algorithms[algorithm] = known
+            each["algo"]["data_"][0], each["workspace_size"] = algorithm, space
         ctypes.memmove(out, answer.ctypes.data, answer.nbytes)
         ctypes.memmove(count, np.array([len(answer)], np.int32).ctypes.data, 4)
 
     def matmul(self, handle, description, alpha, a, first, b, second, beta, c, third, d, result, algorithm, space, count,
                stream):  # fmt: skip
         about, left, right, out, _ = self._checked(description, first, second, third, result)
-        known = self.algorithms[number_at(algorithm, 8)]
+        self.taken.append(number_at(algorithm, 8))
+        known = self.algorithms[self.taken[-1]]
         demand(known[:3] == (description, first, second), "an algorithm of another product")
         demand(all([x % n == 0 for x, n in zip((a, b, c, d), known[3], strict=True)]), "less aligned than was said")
-        demand(count >= 4096 and space % 16 == 0, "a workspace")
+        demand(count >= known[4] and space % 16 == 0, "a workspace")
         scale = ctypes.c_double if about["compute"] == 70 else ctypes.c_float
         adds = scale.from_address(beta).value
         demand(scale.from_address(alpha).value == 1.0 and adds in (0.0, 1.0), "other scales")

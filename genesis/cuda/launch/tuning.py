@@ -1,31 +1,66 @@
-"""Which of several ways to do the same is the fastest on this GPU: tried once where ``GENESIS_CUDA_TUNE=1`` asks for it.
+"""Which of several ways to do the same is the fastest on this GPU: tried once, kept beside machine code, and used from then on.
 
-A choice among tiles is kept beside machine code, and used from then on by every process, with or without that; cuBLASLt is
-asked anew in each process. While a graph is recorded nothing is tried. What is tried computes the result, again and again.
+``GENESIS_CUDA_TUNE`` says for what:
+
+    not set   large products of compiled steps: the algorithm of cuBLASLt
+    1         all large products: cuBLASLt's algorithm, or the tile where that is not there
+    0         nothing is tried, and nothing that is kept is used
+
+A program that wants the same bits each time (`genesis.use_deterministic_algorithms`) has nothing tried for it either: which
+way is the fastest may change from one run to the next. What is tried computes the result, again and again; while a graph is
+recorded nothing is.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Sequence
+import statistics
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from genesis.base.deterministic import switches
 from genesis.cuda.memory.sequence import taking
 from genesis.cuda.recorded.capture import capturing
 from genesis.cuda.runtime.devices import Device
-from genesis.cuda.runtime.errors import CudaError, StickyError
+from genesis.cuda.runtime.errors import StickyError
 from genesis.cuda.runtime.streams import Event, current
 from genesis.kernels.llvm import objects
 
-LARGE = 1 << 27  # products of numbers from which a choice is looked for: smaller ones take as long as a launch
-ROUNDS = 5
+ASKED = os.environ.get("GENESIS_CUDA_TUNE", "")
+LARGE = 1 << 27  # products of numbers from which a tile is looked for: smaller ones take as long as a launch
+ROUNDS, RUNS = 7, 3  # in which all ways take turns, and how often each is started in one
+MARGIN = 0.98  # of the first way's time, from which another is faster
 _known: dict[Hashable, int | None] = {}
 tried = {"ways": 0, "kept": 0}  # how many were measured, and how often a choice was there, in this process
 
 
-def wanted() -> bool:
-    """Whether something may be tried now."""
-    return os.environ.get("GENESIS_CUDA_TUNE") == "1" and capturing() is None
+class _Thread(threading.local):  # no context variable: kernels are run in contexts of their own
+    step = False  # whether a compiled step does it
+
+
+_here = _Thread()
+
+
+@contextmanager
+def of_step() -> Iterator[None]:
+    """What is done inside is a part of a compiled step, which is done many times."""
+    before, _here.step = _here.step, True
+    try:
+        yield
+    finally:
+        _here.step = before
+
+
+def wanted(on: Device, in_steps: bool = False) -> bool:
+    """Whether the fastest way is to be used.
+
+    Args:
+        in_steps: also where the variable is not set, if a compiled step of a GPU does it
+    """
+    alone = in_steps and _here.step and ASKED != "0" and not on.driver.emulated
+    return (ASKED == "1" or alone) and not switches.wanted
 
 
 def choice(on: Device, key: tuple[Any, ...], ways: Sequence[Callable[[], Any]]) -> int | None:
@@ -37,36 +72,46 @@ def choice(on: Device, key: tuple[Any, ...], ways: Sequence[Callable[[], Any]]) 
         if kept is not None and int(kept) < len(ways):
             tried["kept"] += 1
             _known[whole] = int(kept)
-        elif wanted():
+        elif capturing() is None and not on.enter().is_capturing(current(on).handle):
             _known[whole] = number = fastest(on, ways)
-            objects.save(name, b"" if number is None else str(number).encode())
+            if number is not None:
+                objects.save(name, str(number).encode())
         else:
             return None
     return _known[whole]
 
 
 def fastest(on: Device, ways: Sequence[Callable[[], Any]]) -> int | None:
-    """The number of the way that takes the least time; those that this GPU refuses are left out."""
-    times = {}
+    """The number of the way that takes the least time, the first one where no other is faster by more than what such times are
+    apart anyway; those that this GPU refuses are left out.
+    """
+    able = []
     with taking(None):
         for number, way in enumerate(ways):
             try:
-                times[number] = measured(on, way)
+                way()
             except StickyError:
                 raise
-            except CudaError:  # more shared memory than there is, say
+            except Exception:  # more shared memory than there is, say, in the words of a library or of the driver
                 continue
-    return min(times, key=lambda number: times[number]) if times else None
+            able.append(number)
+        times = dict(zip(able, measured(on, [ways[number] for number in able]), strict=True))
+    if not times:
+        return None
+    best = min(times, key=lambda number: times[number])
+    return 0 if 0 in times and times[best] > MARGIN * times[0] else best
 
 
-def measured(on: Device, way: Callable[[], Any]) -> float:
-    """Milliseconds of some rounds, behind one that loads what is needed."""
-    tried["ways"] += 1
-    way()
-    begin, end = Event(enable_timing=True), Event(enable_timing=True)
-    begin.record(current(on))
-    for _ in range(ROUNDS):
-        way()
-    end.record(current(on))
-    end.synchronize()
-    return begin.elapsed_time(end)
+def measured(on: Device, ways: Sequence[Callable[[], Any]]) -> list[float]:
+    """Milliseconds of each way. They take turns, as clocks and heat change meanwhile."""
+    tried["ways"] += len(ways)
+    rounds = [[(Event(enable_timing=True), Event(enable_timing=True)) for _ in ways] for _ in range(ROUNDS)]
+    stream = current(on)
+    for events in rounds:
+        for way, (begin, end) in zip(ways, events, strict=True):
+            begin.record(stream)
+            for _ in range(RUNS):
+                way()
+            end.record(stream)
+    stream.synchronize()
+    return [statistics.median([begin.elapsed_time(end) for begin, end in each]) for each in zip(*rounds, strict=True)]

@@ -4,7 +4,8 @@ cuBLASLt's matrices lie column by column. The rows of ours are columns there, so
 product, whose operands are exchanged:  out^T = y^T x^T.  A bias of the columns of ``out`` is one of the rows of
 ``out^T``, which is what its epilogue adds.
 
-Descriptions of operands, and the algorithm that the library thinks best, are kept for each kind of product.
+Descriptions of operands, and the algorithm, are kept for each kind of product: the one that the library thinks best, or of
+several that it offers the fastest (`genesis.cuda.launch.tuning`).
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from typing import Any
 import numpy as np
 
 from genesis.cuda.arrays import CudaArray, empty, used
-from genesis.cuda.launch.tuning import LARGE, fastest, wanted
+from genesis.cuda.launch.tuning import choice, wanted
 from genesis.cuda.libraries.loading import library, of_device
+from genesis.cuda.memory.sequence import taking
 from genesis.cuda.runtime.devices import Device
+from genesis.cuda.runtime.streams import Stream, current
 
 NAME = "cublaslt"
 KINDS = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # cudaDataType
 COMPUTE_32F, COMPUTE_64F = 68, 70  # cublasComputeType: in float32 without TF32
 NORMAL, TRANSPOSED = 0, 1  # cublasOperation
-ALGORITHMS = 8  # that are tried where the fastest is looked for, see `tuning`
+ALGORITHMS = 8  # that are asked for where the fastest is looked for, with a workspace and without: no more are offered
+LARGE = 1 << 32  # products of numbers from which it is: 15 us of an H200, longer than the host takes to start one
 WORKSPACE = 32 << 20  # bytes that an algorithm may want: what NVIDIA advises for Hopper
 BYTE = np.dtype(np.uint8)
 
@@ -47,7 +51,7 @@ class Plan:
     layouts: tuple[int, int, int]
     chosen: Any
     scales: Any  # 1 and 0, in the dtype that is summed in
-    others: tuple[Any, ...] = ()  # algorithms that are to be tried
+    others: tuple[Any, ...] = ()  # algorithms that one is to be chosen of
     bias: int = 0  # the address that the description has
     workspace: int = field(init=False)  # bytes
     addresses: tuple[int, int, int] = field(init=False)  # of 1, of 0, and of the algorithm
@@ -117,34 +121,43 @@ class Products:
         on.enter()
         self.on, self.lt = on, library(NAME)
         self.handle = self.lt.create()
-        self.plans: dict[Any, dict[tuple[int, ...], Plan | None]] = {}  # by how operands lie, and are aligned
+        # by how operands lie; and how they are aligned, and whether the fastest algorithm is wanted
+        self.plans: dict[Any, dict[tuple[tuple[int, ...], bool], Plan | None]] = {}
         self._lock = threading.Lock()  # where a bias lies is written into a description
 
     def start(self, like: tuple[Any, ...], x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> bool:
         """Start a product of operands that lie like this; whether the library does that."""
         arrays = (x, y, out) if bias is None else (x, y, out, bias)
-        aligned = tuple([min(16, a.address & -a.address) for a in arrays])
+        key = tuple([min(16, a.address & -a.address) for a in arrays]), wanted(self.on, in_steps=True)
         plans = self.plans.get(like) or self.plans.setdefault(like, {})
-        if aligned not in plans:
-            plans[aligned] = plan = self._planned(*like, aligned, bias)
-            if plan is not None and len(plan.others) > 1 and self.on.enter().notes is None:
-                plans[aligned] = self._tuned(plan, x, y, bias, out)
-        plan = plans[aligned]
-        if plan is not None:
-            self._start(plan, x, y, bias, out)
-        return plan is not None
+        if key not in plans:
+            plans[key] = self._planned(*like, *key, bias)
+        plan = plans[key]
+        if plan is None:
+            return False
+        if plan.others and self.on.enter().notes is None:
+            plan = plans[key] = self._chosen(plan, (*like, *key, bias is not None), x, y, bias, out)
+        self._start(plan, x, y, bias, out)
+        return True
 
-    def _tuned(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> Plan:
+    def _chosen(self, plan: Plan, kind: tuple[Any, ...], x: CudaArray, y: CudaArray, bias: CudaArray | None,
+                out: CudaArray) -> Plan:  # fmt: skip
         """With the algorithm that is the fastest here."""
-        plans = [replace(plan, chosen=one) for one in plan.others]
-        number = fastest(self.on, [lambda each=each: self._start(each, x, y, bias, out) for each in plans])  # type: ignore[misc]
-        return plan if number is None else plans[number]
+        plans = [replace(plan, chosen=each, others=()) for each in plan.others]
+        with taking(None):  # it is of no call of a step
+            space = empty(self.on, (max([each.workspace for each in plans]),), BYTE)
+        ways = [lambda each=each: self._call(each, x, y, bias, out, space, current(self.on)) for each in plans]
+        number = choice(self.on, (NAME, self.lt.get_version(), *kind, len(ways)), ways)
+        return plans[number or 0]
 
     def _start(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
         space = empty(self.on, (plan.workspace,), BYTE)
         stream = used(x, y, out) if bias is None else used(x, y, out, bias)
-        if self.on.enter().notes is not None:
-            return
+        if self.on.enter().notes is None:
+            self._call(plan, x, y, bias, out, space, stream)
+
+    def _call(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray, space: CudaArray,
+              stream: Stream) -> None:  # fmt: skip
         first, second, result = plan.layouts
         one, zero, algorithm = plan.addresses
         with self._lock:
@@ -159,7 +172,7 @@ class Products:
     # ---- a kind of product
 
     def _planned(self, m: int, k: int, n: int, left: Any, right: Any, row: int, dtype: Any, batch: int, steps: Any, adds: bool,
-                 aligned: tuple[int, ...], bias: CudaArray | None) -> Plan | None:  # fmt: skip
+                 aligned: tuple[int, ...], fastest: bool, bias: CudaArray | None) -> Plan | None:  # fmt: skip
         first, second = matrix(k, n, right), matrix(m, k, left)
         if first is None or second is None:
             return None
@@ -173,12 +186,14 @@ class Products:
             self._set(description, lt.MatmulDescAttribute.BIAS_POINTER, np.int64, bias.address)
         each = zip((first, second, Matrix(NORMAL, n, m, row)), (steps[1], steps[0], m * row), strict=True)
         layouts = tuple([self._layout(kind, lying, batch, step) for lying, step in each])
-        tries = ALGORITHMS if batch * m * n * k >= LARGE and wanted() else 1
-        best = self._best(description, layouts, aligned, tries)
+        several = fastest and not adds and batch * m * n * k >= LARGE  # what adds may do so once
+        asked = ((ALGORITHMS, WORKSPACE), (ALGORITHMS, 0)) if several else ((1, WORKSPACE),)
+        offered = [each for tries, space in asked for each in self._best(description, layouts, aligned, tries, space)]
+        best = list({each["algo"].tobytes(): each for each in offered}.values())
         scales = np.array([1, adds], np.float64 if exact else np.float32)
         if not best:
             return None
-        return Plan(description, layouts, best[0], scales, tuple(best))  # type: ignore[arg-type]
+        return Plan(description, layouts, best[0], scales, tuple(best) if len(best) > 1 else ())  # type: ignore[arg-type]
 
     def _layout(self, kind: int, lying: Matrix, batch: int, step: int) -> int:
         layout = self.lt.matrix_layout_create(kind, lying.rows, lying.columns, lying.step)
@@ -188,12 +203,12 @@ class Products:
             self._set_layout(layout, names.STRIDED_BATCH_OFFSET, np.int64, step)
         return int(layout)
 
-    def _best(self, description: int, layouts: Any, aligned: tuple[int, ...], tries: int) -> list[Any]:
+    def _best(self, description: int, layouts: Any, aligned: tuple[int, ...], tries: int, workspace: int) -> list[Any]:
         """The algorithms that the library thinks best, the best first; none if it has none."""
         lt = self.lt
         preference, names = lt.matmul_preference_create(), lt.MatmulPreferenceAttribute
         try:
-            wanted = [(names.MAX_WORKSPACE_BYTES, np.uint64, WORKSPACE)]
+            wanted = [(names.MAX_WORKSPACE_BYTES, np.uint64, workspace)]
             x, y, out = aligned[:3]
             for letter, multiple in zip("ABCD", (y, x, out, out), strict=True):
                 wanted.append((getattr(names, f"MIN_ALIGNMENT_{letter}_BYTES"), np.uint32, multiple))

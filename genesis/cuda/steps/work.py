@@ -15,6 +15,7 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.padded import gaps, padded
 from genesis.cuda.launch.several import several
+from genesis.cuda.launch.tuning import of_step
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import crosses
 from genesis.cuda.recorded.control import Control
@@ -41,7 +42,7 @@ class Called:
 
     def run(self, given: Sequence[Any]) -> list[CudaArray]:
         """The arrays of its results, laid out as their specs say, in memory of their own."""
-        with no_grad(), gaps(self.apart):
+        with no_grad(), gaps(self.apart), of_step():
             values = self.replay.run(list(given), [])
         owners = {x._array.storage for x in given if isinstance(getattr(x, "_array", None), CudaArray)}
         return [own(values[self.replay.slots[v]]._array, v.spec, owners) for v in self.call.outs]
