@@ -158,6 +158,20 @@ def test_a_compiled_step_is_a_graph():
         assert entry.step.graphs == 1, entry.step.why
 
 
+def test_tables_that_graphs_read_stay(monkeypatch):
+    """Others are made anew when there are many."""
+    monkeypatch.setattr(pooling_tiles, "TABLES", 4)
+    with emulated():
+        step, x = genesis.compile(lambda x: F.max_pool2d(x, 3, 2, 1)), tensor(1, 2, 9, 9)
+        for _ in range(3):
+            step(x.to("cuda"))
+        for size in range(2, 20):
+            same(lambda x, size=size: F.interpolate(x, size=(size, size)), x)
+            assert genesis.full((64,), -7, dtype=genesis.int32, device="cuda").sum().item() == -448
+        assert step._recent[0].step.graphs
+        same(lambda x: step(x) if x.device.type == "cuda" else F.max_pool2d(x, 3, 2, 1), x)
+
+
 def test_compiled_steps_pool_so():
     """A step has a call each for a pool and its gradient, in the layout of their input."""
 

@@ -21,7 +21,7 @@ from genesis.cuda.kernels.pooling_code import Form
 from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
-from genesis.cuda.memory.sequence import taking
+from genesis.cuda.memory.sequence import taken_elsewhere, taking
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
@@ -173,14 +173,21 @@ def _kernel(form: Form) -> Tiles:
 
 
 def on_device(like: CudaArray, key: Any, make: Any, dtype: Any) -> CudaArray:
-    """An array of the host that is always the same, on a device."""
-    kept = like.on.keep("tables", lambda _: {})
-    if key not in kept:
+    """An array of the host that is always the same, on a device. What work reads that may be repeated as a graph stays there."""
+    on = like.storage.on
+    kept: dict[Any, CudaArray] = on.kept.get("tables") or on.keep("tables", lambda _: {})
+    held: dict[Any, CudaArray] = on.kept.get("tables of graphs") or on.keep("tables of graphs", lambda _: {})
+    array = held.get(key)
+    if array is None:
+        array = kept.get(key)
+    if array is None:
         if len(kept) >= TABLES:
             kept.clear()
         with taking(None):  # it is no part of what a graph repeats
-            kept[key] = MEMORY.from_host(np.ascontiguousarray(make(), dtype), like.device)
-    return kept[key]  # type: ignore[no-any-return]
+            array = kept[key] = MEMORY.from_host(np.ascontiguousarray(make(), dtype), like.device)
+    if taken_elsewhere(on):
+        held[key] = array
+    return array
 
 
 def started(kind: str, sources: Sequence[CudaArray], results: Sequence[CudaArray], dims: Sequence[int], tables: Sequence[CudaArray],
