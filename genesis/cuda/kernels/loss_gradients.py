@@ -45,7 +45,7 @@ from genesis.jit.lowering.triton_code import pointer_to
 WITH_GRADIENT = f"{IN_PROGRAMS}.with_gradient"
 # bytes of a row: of more the rows that are under way, two or three on each processor, do not stay in the cache of 50 MB
 CACHED = 1 << 17
-WARPS = 16  # of rows that begin at 16 bytes: few rows are under way then
+WARPS = 32  # of rows that begin at 16 bytes: few rows are under way then
 BLOCK = 8192
 SMALL = 1 << 13  # logits that one program goes through sooner than three kernels begin
 

@@ -40,7 +40,7 @@ _SUMMED = """
     best, sums = joined(best, sums, tl.where((at >= before) & (at < end), value, float("-inf")))
     whole = end // {block} * {block}
     for first in range({block}, whole, {block}):
-        best, sums = joined(best, sums, tl.load(x + start + first + at).to(tl.float32))
+        best, sums = joined(best, sums, tl.load(x + start + first + at{keep}).to(tl.float32))
     if whole > 0:
         rest = whole + at
         value = tl.load(x + start + rest, mask=rest // {beside} < pieces, other=float("-inf")).to(tl.float32)
@@ -63,7 +63,7 @@ def joined(best, sums, value):
 
 """.lstrip()
 LOSS = f"""{_JOINED}@triton.jit
-def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):{_SUMMED}    tl.store(total + row, logarithm)
+def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):{_SUMMED.replace("{keep}", "")}    tl.store(total + row, logarithm)
 """
 
 MEAN = """
@@ -129,14 +129,16 @@ def kernel(x, target, total, share, g, out, n, C, rows, ignored):
     own_behind = (label_behind != ignored) & (label_behind >= 0) & (label_behind < C) & (last < start + {{block}}) & (last < n)
     picked, picked_behind = tl.load(x + first, mask=own, other=0.0), tl.load(x + last, mask=own_behind, other=0.0)
     here = at < edge
-    none = tl.where(here, label == ignored, label_behind == ignored)
-    logarithms = tl.where(here, logarithm, logarithm_behind)
-    if start + {{block}} <= n:
-        value = tl.where(none, 0.0, changed(tl.load(x + start + at), logarithms, scale))
+    if edge >= {{block}}:  # all of one row, as most are
+        value = changed(tl.load(x + start + at), logarithm, scale)
+        tl.store(out + start + at, tl.where(label == ignored, 0.0, value).to(out.dtype.element_ty))
+    elif start + {{block}} <= n:
+        value = changed(tl.load(x + start + at), tl.where(here, logarithm, logarithm_behind), scale)
+        value = tl.where(tl.where(here, label == ignored, label_behind == ignored), 0.0, value)
         tl.store(out + start + at, value.to(out.dtype.element_ty))
     else:
         value = tl.load(x + start + at, mask=start + at < n, other=0.0)
-        value = tl.where(none, 0.0, changed(value, logarithms, scale))
+        value = tl.where(label == ignored, 0.0, changed(value, logarithm, scale))
         tl.store(out + start + at, value.to(out.dtype.element_ty), mask=start + at < n)
     tl.debug_barrier()
     corrected(out + first, picked, logarithm, scale, own)
@@ -157,13 +159,15 @@ def kernel(target, share, n, ignored):
     tl.store(share, tl.div_rn(1.0, tl.maximum(tl.sum(many, 0), 1.0)))
 """.lstrip()
 
+# what of a row is read again stays in the cache, and nothing else
+_KEPT = _SUMMED.replace("{keep}", ', eviction_policy="evict_last"')
 BOTH = f"""{_JOINED}{_CHANGED}@triton.jit
-def kernel(x, target, share, g, loss, counts, out, report, number, across, C, wide, step, ignored):{_SUMMED}
+def kernel(x, target, share, g, loss, counts, out, report, number, across, C, wide, step, ignored):{_KEPT}
     scale = tl.load(share) * tl.load(g).to(tl.float32)
     whole = C // {{block}} * {{block}}
     for first in range(0, whole, {{block}}):
-        value = changed(tl.load(x + row * step + first + at), logarithm, scale)
-        tl.store(out + row * across + first + at, tl.where(counted, value, 0.0).to(out.dtype.element_ty))
+        part = changed(tl.load(x + row * step + first + at, eviction_policy="evict_first"), logarithm, scale)
+        tl.store(out + row * across + first + at, tl.where(counted, part, 0.0).to(out.dtype.element_ty), eviction_policy="evict_first")
     value = changed(tl.load(x + row * step + whole + at, mask=whole + at < wide, other=0.0), logarithm, scale)
     value = tl.where(counted, value, 0.0).to(out.dtype.element_ty)
     tl.store(out + row * across + whole + at, value, mask=whole + at < wide)
