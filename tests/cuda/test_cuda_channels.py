@@ -168,7 +168,7 @@ def test_few_programs_have_asked_for_much_before_they_need_it():
     """Two programs for each processor: as many bytes are under way as memory takes to answer."""
 
     def run():
-        x = genesis.zeros(32, 64, 56, 56, dtype=genesis.bfloat16, device="cuda").to(memory_format=FORMS[1])
+        x = genesis.zeros(64, 64, 56, 56, dtype=genesis.bfloat16, device="cuda").to(memory_format=FORMS[1])
         standardized_channels(x, OVER, None, None, 1e-5)
 
     few = [k for k, _ in started(run) if k.code.programs <= 264 and " tl.range(" in k.source and k.warps == 8]
@@ -188,3 +188,33 @@ def test_autocast_leaves_its_dtype():
             norm.to("cuda")
             with genesis.autocast("cuda", genesis.bfloat16):
                 assert (norm(x).dtype, norm(x.float()).dtype) == (genesis.bfloat16, genesis.float32)
+
+
+def test_16_bits_with_parameters_of_32():
+    """As a model that is trained under autocast has them: read as they are, computed in float32, rounded once."""
+    genesis.manual_seed(6)
+    x = (genesis.randn(4, 6, 5, 5) * 2.0 + 1.0).to(genesis.bfloat16)
+
+    def trained(x):
+        norm = nn.BatchNorm2d(6, device=x.device)
+        x = x.detach().requires_grad_()
+        y = norm(x)
+        y.backward(y.detach().float().sin().to(y.dtype))
+        return y, x.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_var
+
+    exact = trained(x.float())
+    with emulated() as gpu:
+        for reference, value in zip(exact, trained(x.to("cuda")), strict=True):
+            np.testing.assert_allclose(
+                value.detach().float().cpu().numpy(), reference.detach().numpy(), rtol=2e-2, atol=3e-2
+            )
+        norm, there = nn.BatchNorm2d(6, device="cuda"), x.to("cuda")
+        launches = []
+        for given in (there.float(), there):
+            norm(given)
+            before = gpu.calls["launch"]
+            norm(given)
+            launches.append(gpu.calls["launch"] - before)
+    for reference, value in zip(exact[4:], trained(x)[4:], strict=True):  # statistics are not rounded to 16 bits
+        np.testing.assert_allclose(value.numpy(), reference.numpy(), rtol=1e-6)
+    assert launches[0] == launches[1]

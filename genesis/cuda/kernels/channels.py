@@ -37,10 +37,11 @@ def _over(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _fits(input: Any, dim: Any, weight: Any, bias: Any, eps: float) -> bool:
     given = [p for p in (weight, bias) if p is not None]
+    kind = input.dtype if weight is None else weight.dtype
     return (
         kernels_wanted() and 0 < input.size < MOST and len(input.shape) > 1 and tuple(dim) == _over(input.shape)
         and (input.dtype == F32 or input.dtype in HALVES) and min(strides_of(input)) >= 0
-        and all([p.shape == input.shape[1:2] and p.dtype == input.dtype for p in given])
+        and kind in (input.dtype, F32) and all([p.shape == input.shape[1:2] and p.dtype == kind for p in given])
     )  # fmt: skip
 
 
@@ -73,8 +74,8 @@ def standardized_channels(input: CudaArray, dim: Any, weight: Any, bias: Any, ep
 
 @standardized_channels.backward(reads=("input", "weight"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    input = kept[0]
-    each = Spec(input.shape[1:2], input.dtype)
+    input, weight = kept[0], kept[3]
+    each = Spec(input.shape[1:2], input.dtype if weight is None else weight.dtype)
     outs = [s for s, need in zip((_like(input), each, each), needs, strict=True) if need]
     args = (g, kept, tuple([True if need else None for need in needs]))
     plan = by_rule(f"{NORM}.backward", args, outs)
@@ -103,7 +104,7 @@ standardized_channels.forward_op.infer, standardized_channels.backward_op.infer 
 @attach(
     "channel_moments",
     CudaArray,
-    when=lambda input: _fits(input, _over(input.shape), None, None, 0.0) and input.dtype == F32,
+    when=lambda input: _fits(input, _over(input.shape), None, None, 0.0),
     infer=lambda input: (Spec((2, input.shape[1]), F32), ("input", Spec((2, input.shape[1]), F32))),
 )
 def channel_moments(input: CudaArray) -> Any:

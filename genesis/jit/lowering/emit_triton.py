@@ -192,7 +192,7 @@ class _Writer(Values):
             self.together = True
         self.rows, self.program = loop.axes, program
         few = CHUNK in self.counts and self.nest.chunks * -(-count // self.most) < FEWER
-        if few and self.together and columns >= 8 * BLOCK // self.most:
+        if few and self.together and columns >= 16 * BLOCK // self.most:
             self.warps = 8
         with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
             self.block(loop.body)

@@ -161,9 +161,10 @@ samples(
 )
 
 
-@composite(halves="input", method=False, torch_name="")
+@composite(method=False, torch_name="")
 def channel_moments(input: Tensor) -> Tensor:
-    """The mean of each channel (dim 1) and its variance, $\\frac{1}{n} \\sum_i (x_i - \\bar x)^2$: a tensor (2, channels).
+    """The mean of each channel (dim 1) and its variance, $\\frac{1}{n} \\sum_i (x_i - \\bar x)^2$: a tensor (2, channels), of
+    16-bit floats float32.
 
     >>> import genesis
     >>> from genesis.ops.learning.norm import channel_moments
@@ -171,7 +172,7 @@ def channel_moments(input: Tensor) -> Tensor:
     tensor([[2.],
             [1.]])
     """
-    dims = [0, *range(2, input.ndim)]
+    input, dims = wide(input), [0, *range(2, input.ndim)]
     return stack([input.mean(dims), centered(input, dims).square().mean(dims)])  # type: ignore[attr-defined]
 
 
@@ -190,7 +191,6 @@ of_call = _OfCall()
 
 
 @composite(
-    halves="input",
     written=("running_mean", "running_var"),
     method=False,
     torch_name="nn.functional.batch_norm",
@@ -219,7 +219,7 @@ def batch_norm(
             [ 1.0000]])
     """
     if not input.numel():  # of (0,) no channel can be named
-        return input.clone() if input.ndim == 1 else _scaled(input.clone(), weight, bias)
+        return input.clone() if input.ndim == 1 else _scaled(input.clone(), weight, bias).to(input.dtype)
     dims = [0, *range(2, input.ndim)]
     use_batch = training or running_mean is None or running_var is None
     if not use_batch:
@@ -229,13 +229,15 @@ def batch_norm(
         raise ArgumentValueError(
             message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
         )
-    if isinstance(input._array, DeviceArray):
+    on_device = isinstance(input._array, DeviceArray)
+    if on_device:
         of_call.moments = {}
     try:
         out = standardized_channels(input, tuple(dims), weight, bias, eps)
         if training and running_mean is not None and running_var is not None:
             with no_grad():
-                _move_running(running_mean, running_var, input, count / (count - 1), momentum)
+                batch = input if on_device else wide(input)  # kernels of devices read 16-bit floats as they are
+                _move_running(running_mean, running_var, batch, count / (count - 1), momentum)
     finally:
         of_call.moments = None
     return out  # type: ignore[no-any-return]
