@@ -49,6 +49,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.distributed.tensor": ("genesis.distributed.tensor",),
     "torch.distributed.tensor.parallel": ("genesis.distributed.tensor.parallel",),
     "torch.distributed.checkpoint": ("genesis.distributed.checkpoint",),
+    "torch.distributed.checkpoint.format_utils": ("genesis.distributed.checkpoint.format_utils",),
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),
     "torch.distributed.algorithms": ("genesis.distributed.algorithms",),

@@ -63,8 +63,6 @@ FAMILIES = {
 
 INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
-    "torch.distributed.checkpoint.format_utils.dcp_to_torch_save": "load(state, checkpoint_id=folder), and genesis.save",
-    "torch.distributed.checkpoint.format_utils.torch_save_to_dcp": "genesis.load(path), and save(state, checkpoint_id=folder)",
     "torch.distributed.rpc.rpc_sync": "send_object_list and recv_object_list",
     "torch.distributed.rpc.rpc_async": "isend and irecv of tensors",
     "torch.distributed.pipelining.pipeline": "send and recv of what one rank computes and the next one needs",

@@ -351,6 +351,24 @@ def test_a_manifest_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypa
     assert state["x"].tolist() == [1, 1] and len(list(tmp_path.iterdir())) == 2
 
 
+def test_a_snapshot_becomes_a_file_and_a_file_a_snapshot(tmp_path):
+    model = nn.Linear(2, 3)
+    optimizer = optim.Adam(model.parameters())
+    model(genesis.ones(1, 2)).sum().backward()
+    optimizer.step()
+    dcp.save({"app": {"model": model, "optimizer": optimizer}, "step": 4}, checkpoint_id=tmp_path / "a")
+    dcp.format_utils.dcp_to_torch_save(tmp_path / "a", tmp_path / "a.pt")
+    state = genesis.load(tmp_path / "a.pt")
+    assert state["step"] == 4 and genesis.equal(state["app"]["model"]["weight"], model.weight)
+    assert state["app"]["optimizer"]["param_groups"][0]["lr"] == 0.001
+    dcp.format_utils.torch_save_to_dcp(tmp_path / "a.pt", tmp_path / "b")
+    other = nn.Linear(2, 3)
+    dcp.load({"app": {"model": other}}, checkpoint_id=tmp_path / "b")
+    assert genesis.equal(other.weight, model.weight)
+    with pytest.raises(dcp.CheckpointException, match="there is no snapshot"):
+        dcp.format_utils.dcp_to_torch_save(tmp_path, tmp_path / "c.pt")
+
+
 KILLED = """
 import os, signal, sys
 import genesis, genesis.distributed.checkpoint as dcp

@@ -52,6 +52,18 @@ def load(
     fill(state_dict, folder, manifest, *rank_and_size(process_group, no_dist))
 
 
+def whole(folder: Path) -> Any:
+    """All that a snapshot holds, whoever saved it: containers, numbers, and whole tensors. Of what differed between ranks that
+    of rank 0.
+
+    Raises:
+        RuntimeError: there is no snapshot, or it is torn, or of another version
+    """
+    manifest = read(folder)
+    verify(folder, manifest)
+    return rebuilt(manifest.tree(0, 1), _Reader(folder, manifest).tensor)
+
+
 def rank_and_size(group: Any, alone: bool) -> tuple[int, int]:
     """Of this process in a group; of a world of one where there is none."""
     if alone or (group is None and GroupMember.WORLD is None):

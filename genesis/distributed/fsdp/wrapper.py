@@ -182,6 +182,19 @@ class FullyShardedDataParallel(Module):
         """What the module gives."""
         return self.module(*args, **kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        """What the module has: programs ask the wrapper for its layers."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "module":  # not there yet
+                raise
+            return getattr(self.module, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        """A layer of a module that is a sequence."""
+        return self.module[key]
+
     @contextmanager
     def no_sync(self) -> Iterator[None]:
         """Gradients of backwards in here add up, whole, in each rank; the first after it combines the sums."""

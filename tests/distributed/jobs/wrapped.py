@@ -48,6 +48,7 @@ def training():
             network(seed=rank), None, strategy, auto_wrap_policy=policy, sync_module_states=True
         )
         assert sharded_inside(model) == ["", "0", "2", "4"]
+        assert model[0] is model.module[0] and model.append == model.module.append and not hasattr(model, "absent")
         a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(model.parameters(), 0.1)
         for x, y in zip(X, Y, strict=True):
             norm = step_of(plain, a, x, y, 0.5)
