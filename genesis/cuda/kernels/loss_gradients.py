@@ -47,7 +47,9 @@ WITH_GRADIENT = f"{IN_PROGRAMS}.with_gradient"
 CACHED = 1 << 17
 WARPS = 32  # of rows that begin at 16 bytes: few rows are under way then
 BLOCK = 8192
-SMALL = 1 << 13  # logits that one program goes through sooner than three kernels begin
+SMALL = (
+    1 << 12
+)  # logits that one program goes through sooner than three kernels begin: it has as many threads as it can
 
 
 class Share(Launched):
@@ -97,9 +99,10 @@ class Both(Row):
 class Few(Launched):
     """The kernel of few rows: their mean loss, and their gradients."""
 
-    letters, warps = "QQQQQQqqiiqq", 8
+    letters = "QQQQQQqqiiqq"
 
     def __init__(self, dtype: Any, labels: Any, g: Any, result: Any, rows: int, classes: int) -> None:
+        self.warps = min(max(rows * classes // 64, 4), 32)
         self.dtypes = dtype, labels, g, result, dtype
         self.source = printed(FEW, rows, classes=classes, mask=(1 << BITS) - 1)
         self.signature = (*[pointer_to(d) for d in self.dtypes], "*i64", "i64", "i64", "i32", "i32", "i64", "i64")

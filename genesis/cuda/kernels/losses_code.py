@@ -176,29 +176,30 @@ def kernel(x, target, share, g, loss, counts, out, report, number, across, C, wi
 """
 
 
-# of few rows: all of it in one program
+# of few rows: all of it in one program. What is read is asked for before anything is stored, behind which it would wait
 FEW = """
 @triton.jit
 def kernel(x, target, g, result, out, report, number, across, N, C, step, ignored):
     row, at = tl.arange(0, {block}), tl.arange(0, {classes})[None, :]
-    label = tl.load(target + row, mask=row < N, other=0).to(tl.int64)
-    counted = (row < N) & (label != ignored)
-    bad = counted & ((label < 0) | (label >= C))
-    tl.store(report + row * 0, number | (label & {mask}), mask=bad)
     inside = (row[:, None] < N) & (at < C)
     value = tl.load(x + row[:, None] * step + at, mask=inside, other=float("-inf")).to(tl.float32)
+    label = tl.load(target + row, mask=row < N, other=0).to(tl.int64)
+    factor = tl.load(g).to(tl.float32)
+    counted = (row < N) & (label != ignored)
+    bad = counted & ((label < 0) | (label >= C))
+    count = tl.sum(counted.to(tl.float32), 0)
     most = tl.max(value, 1)
     shift = tl.where(most == float("-inf"), 0.0, most)
     logarithm = most + tl.log(tl.sum(power_of_two((value - shift[:, None]) * {bits}), 1))
     own = tl.where(bad, 0, label)
     picked = tl.sum(tl.where(at == own[:, None], value, 0.0), 1)
-    count = tl.sum(counted.to(tl.float32), 0)
     loss = tl.sum(tl.where(counted, logarithm - picked, 0.0), 0)
-    tl.store(result, tl.div_rn(loss, count).to(result.dtype.element_ty))
-    scale = tl.div_rn(1.0, tl.maximum(count, 1.0)) * tl.load(g).to(tl.float32)
+    scale = tl.div_rn(1.0, tl.maximum(count, 1.0)) * factor
     share = power_of_two((value - logarithm[:, None]) * {bits}) - tl.where(at == label[:, None], 1.0, 0.0)
     changed = tl.where(counted[:, None], share * scale, 0.0)
     tl.store(out + row[:, None] * across + at, changed.to(out.dtype.element_ty), mask=inside)
+    tl.store(result, tl.div_rn(loss, count).to(result.dtype.element_ty))
+    tl.store(report + row * 0, number | (label & {mask}), mask=bad)
 """.lstrip()
 
 
