@@ -43,12 +43,12 @@ def test_products(name, dtype, way):
 # of small ones in float32: what, shapes, whether lanes go along what is summed, and rows and columns of a program
 SMALL = {
     "a linear layer": (genesis.nn.functional.linear, [(144, 200), (160, 200), (160,)], True, (16, 16)),
-    "of few columns": (genesis.nn.functional.linear, [(24, 200), (10, 200), (10,)], True, (8, 16)),
+    "of few columns": (genesis.nn.functional.linear, [(24, 200), (10, 200), (10,)], True, (4, 16)),
     "a short one": (genesis.nn.functional.linear, [(17, 50), (9, 50), (9,)], True, (16, 16)),
     "its input's gradient": (lambda g, w: g @ w, [(24, 40), (40, 70)], False, (16, 16)),
     "of few": (lambda g, w: g @ w, [(24, 10), (10, 70)], False, (16, 16)),
     "its weight's gradient": (lambda g, x: g.t() @ x, [(40, 24), (40, 70)], False, (16, 16)),
-    "of a wide layer": (lambda g, x: g.t() @ x, [(40, 250), (40, 290)], False, (32, 32)),
+    "of a wide layer": (lambda g, x: g.t() @ x, [(40, 250), (40, 290)], False, (64, 32)),
 }
 
 

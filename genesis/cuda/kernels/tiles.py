@@ -95,12 +95,12 @@ def small_tile(m: int, n: int, k: int, unit: tuple[bool, bool, bool, bool]) -> T
     _, left, right, _ = unit
     if programs > PROGRAMS:
         wide = not left and not right and k <= SHORT and -(-m // 32) * -(-n // 32) <= PROGRAMS
-        return Tile(32, 32, 32, 4) if wide else None
+        return Tile(64, 32, 32, 8) if wide else None
     if k <= 16:
         return Tile(16, 16, 16, 2)
     if right:
-        few = 4 * programs <= PROGRAMS and k > 64  # half as high, so that there are twice as many
-        return (Tile(8, 16, 128, 4, along=True) if few else Tile(16, 16, 64, 4, along=True)) if left else None
+        few = 4 * programs <= PROGRAMS and k > 64  # a fourth as high, so that there are four times as many
+        return (Tile(4, 16, 128, 4, along=True) if few else Tile(16, 16, 64, 4, along=True)) if left else None
     return Tile(16, 16, 64, 4) if left else Tile(16, 16, 32, 2)
 
 
