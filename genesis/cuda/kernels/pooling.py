@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray, empty
 from genesis.cuda.kernels.pooling_tiles import INT32, on_device, started
 from genesis.cuda.kernels.wanted import kernels_wanted
-from genesis.ops.spatial.tables import Rule, covering, sizes_of, table, taps
+from genesis.ops.spatial.tables import Rule, covering, sizes_of, table, taps, transposed
 
 MOST = 1024  # elements of a window that a lane goes through
 AT_ONCE = 64  # elements of all dimensions that are summed by one launch; more, a dimension after the other
@@ -26,20 +27,42 @@ INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 # ---- sums
 
 
-def _sum_tables(like: CudaArray, rules: Sequence[Rule], back: bool) -> tuple[list[CudaArray], tuple[int, ...], bool]:
-    """The tables of rules, how many taps they have, and whether these have weights."""
-    made = [taps(rule, back) for rule in rules]
+@dataclass(frozen=True, slots=True)
+class _Taps:
+    """What a kernel is told of its windows: tables on a device, how many taps they have, and whether these have weights and are
+    all there.
+    """
+
+    tables: list[CudaArray]
+    taps: tuple[int, ...]
+    weighted: bool = False
+    whole: bool = False
+
+
+def _sum_taps(like: CudaArray, rules: Sequence[Rule], back: bool) -> _Taps:
+    made = [_taps_of(rule, back) for rule in rules]
     weighted = any([weights is not None for _, weights in made])
     wide = np.dtype(_wide(like))
-    positions = [
-        on_device(like, (rule, back), lambda p=p: p.T, INT32) for rule, (p, _) in zip(rules, made, strict=True)
-    ]
-    weights = [
+    tables = [on_device(like, (rule, back), lambda p=p: p.T, INT32) for rule, (p, _) in zip(rules, made, strict=True)]
+    tables += [
         on_device(like, (rule, back, wide), lambda p=p, w=w: (np.ones(p.shape) if w is None else w).T, wide)
         for rule, (p, w) in zip(rules, made, strict=True)
         if weighted
     ]
-    return [*positions, *weights], tuple([p.shape[1] for p, _ in made]), weighted
+    return _Taps(tables, tuple([p.shape[1] for p, _ in made]), weighted, all([p.min() >= 0 for p, _ in made]))
+
+
+@functools.lru_cache(512)
+def _taps_of(rule: Rule, back: bool) -> Any:
+    """Positions and weights; back, what a window takes of one element twice, as at a border, is taken once, and what it takes
+    nothing of not at all.
+    """
+    positions, weights = table(rule)
+    if not back or weights is None or positions.shape[1] != 2:
+        return taps(rule, back)
+    twice = positions[:, 0] == positions[:, 1]
+    weights = np.where(twice[:, None], weights.sum(1, keepdims=True) * [1, 0], weights)
+    return transposed(np.where(weights == 0, -1, positions), weights, rule[1])
 
 
 def _wide(x: CudaArray) -> str:
@@ -57,28 +80,58 @@ def mix(input: CudaArray, dim: int, rule: Any, back: bool = False) -> Any:
     if input.dtype.kind == "c" or min(input.strides) < 0 or (weights is not None and integers):
         return NotImplemented
     out = MEMORY.empty(shape, input.dtype, input.device)
-    tables, counts, weighted = _sum_tables(input, [rule], back)
-    started("sum", [input], [out], [dim % input.ndim], tables, counts, weighted)
+    _sum(input, out, [dim % input.ndim], [rule], back)
     return out
+
+
+def _sum(x: CudaArray, out: CudaArray, dims: Sequence[int], rules: Sequence[Rule], back: bool, count: int = 1) -> None:
+    by = _sum_taps(x, rules, back)
+    started("sum", [x], [out], dims, by.tables, by.taps, by.weighted, by.whole, count)
 
 
 # ---- the largest
 
 
-def _window_tables(like: CudaArray, rules: Sequence[Rule], among_all: bool) -> list[CudaArray]:
-    """The elements of windows along each dimension, and the first that there is: where it is, or which of the window."""
-    made = [table(rule)[0] for rule in rules]
-    positions = [on_device(like, (rule, False), lambda p=p: p.T, INT32) for rule, p in zip(rules, made, strict=True)]
-    firsts = [
-        on_device(like, (rule, "first", among_all), lambda p=p: _first(p, among_all), INT32)
-        for rule, p in zip(rules, made, strict=True)
+NOTHING = -1 << 16  # the number of an element in windows that do not have it
+
+
+def _window_taps(like: CudaArray, rules: Sequence[Rule]) -> _Taps:
+    """The elements of windows along each dimension, and the part of each dimension in their numbers. For one that there is
+    not the nearest is named, again.
+    """
+    counts = _counts(tuple(rules))
+    tables = [on_device(like, (rule, "windows"), lambda r=rule: _elements(r)[0].T, INT32) for rule in rules]
+    tables += [
+        on_device(like, (rule, "numbers", f), lambda r=rule, f=f: _elements(r)[1].T * f, INT32)
+        for rule, f in zip(rules, _factors(counts), strict=True)
     ]
-    return [*positions, *firsts]
+    return _Taps(tables, counts)
 
 
-def _first(positions: Any, among_all: bool) -> Any:
-    first = np.argmax(positions >= 0, 1)
-    return positions[np.arange(len(positions)), first] if among_all else first
+def _elements(rule: Rule) -> tuple[Any, Any]:
+    positions, _ = table(rule)
+    known = positions >= 0
+    first, last = np.argmax(known, 1), positions.shape[1] - 1 - np.argmax(known[:, ::-1], 1)
+    numbers = np.clip(np.arange(positions.shape[1]), first[:, None], last[:, None])
+    return np.take_along_axis(positions, numbers, 1), numbers
+
+
+def _factors(counts: Sequence[int]) -> list[int]:
+    return [math.prod(counts[d + 1 :]) for d in range(len(counts))]
+
+
+def _covering_taps(like: CudaArray, rules: Sequence[Rule]) -> _Taps:
+    """The windows that elements are in, and the part that each dimension has in their number there."""
+    made, factors = [covering(rule) for rule in rules], _factors(_counts(tuple(rules)))
+    tables = [
+        on_device(like, (rule, "covering"), lambda p=p: np.where(p < 0, np.maximum(p[:, :1], 0), p).T, INT32)
+        for rule, (p, _) in zip(rules, made, strict=True)
+    ]
+    tables += [
+        on_device(like, (rule, "number", f), lambda p=p, n=n, f=f: np.where(p < 0, NOTHING, n * f).T, INT32)
+        for rule, (p, n), f in zip(rules, made, factors, strict=True)
+    ]
+    return _Taps(tables, tuple([p.shape[1] for p, _ in made]))
 
 
 def max_places(input: CudaArray, rules: Any) -> Any:
@@ -88,7 +141,8 @@ def max_places(input: CudaArray, rules: Any) -> Any:
     if not input.size or min(input.strides) < 0:
         return NotImplemented
     out = MEMORY.empty(shape, INT64, input.device)
-    started("positions", [input], [out], _last(shape, rules), _window_tables(input, rules, True), _counts(rules))
+    by = _window_taps(input, rules)
+    started("positions", [input], [out], _last(shape, rules), by.tables[: len(rules)], by.taps)
     return out
 
 
@@ -145,7 +199,8 @@ def largest(input: CudaArray, rules: Any) -> Any:
     shape = _pooled(input.shape, rules)
     strides = _in_order(shape, input)
     out, which = (empty(input.on, shape, dtype, strides) for dtype in (input.dtype, _numbers(rules)))
-    started("largest", [input], [out, which], _last(shape, rules), _window_tables(input, rules, False), _counts(rules))
+    by = _window_taps(input, rules)
+    started("largest", [input], [out, which], _last(shape, rules), by.tables, by.taps)
     return out, (input, which, rules)
 
 
@@ -158,23 +213,9 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input, which, rules = kept
     g = g if min(g.strides) >= 0 else MEMORY.copy(g)
     out = empty(input.on, input.shape, g.dtype, _in_order(input.shape, input))
-    tables, counts = _covering_tables(g, rules)
-    started("back", [g, which], [out], _last(input.shape, rules), tables, counts)
+    by = _covering_taps(g, rules)
+    started("back", [g, which], [out], _last(input.shape, rules), by.tables, by.taps)
     return (out,)
-
-
-def _covering_tables(like: CudaArray, rules: Sequence[Rule]) -> tuple[list[CudaArray], tuple[int, ...]]:
-    """The windows that elements are in, and the part that each dimension has in their number there."""
-    made, counts = [covering(rule) for rule in rules], _counts(tuple(rules))
-    factors = [math.prod(counts[d + 1 :]) for d in range(len(rules))]
-    windows = [
-        on_device(like, (rule, "covering"), lambda p=p: p.T, INT32) for rule, (p, _) in zip(rules, made, strict=True)
-    ]
-    numbers = [
-        on_device(like, (rule, "number", f), lambda n=n, f=f: n.T * f, INT32)
-        for rule, (_, n), f in zip(rules, made, factors, strict=True)
-    ]
-    return [*windows, *numbers], tuple([p.shape[1] for p, _ in made])
 
 
 # ---- means
@@ -200,18 +241,15 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
 
 def _means(x: CudaArray, shape: tuple[int, ...], like: CudaArray, rules: Any, count: int, back: bool) -> CudaArray:
     dims, out = _last(shape, rules), empty(x.on, shape, x.dtype, _in_order(shape, like))
-    tables, counts, weighted = _sum_tables(x, rules, back)
-    if math.prod(counts) <= AT_ONCE or len(rules) == 1:
-        started("sum", [x], [out], dims, tables, counts, weighted, count)
+    if math.prod([_taps_of(rule, back)[0].shape[1] for rule in rules]) <= AT_ONCE:
+        _sum(x, out, dims, rules, back, count)
         return out
     for dim, rule in zip(reversed(dims[1:]), reversed(rules[1:]), strict=True):
         between = (*x.shape[:dim], shape[dim], *x.shape[dim + 1 :])
         partial = empty(x.on, between, np.dtype(_wide(x)), _in_order(between, like))
-        tables, counts, weighted = _sum_tables(x, [rule], back)
-        started("sum", [x], [partial], [dim], tables, counts, weighted)
+        _sum(x, partial, [dim], [rule], back)
         x = partial
-    tables, counts, weighted = _sum_tables(x, rules[:1], back)
-    started("sum", [x], [out], dims[:1], tables, counts, weighted, count)
+    _sum(x, out, dims[:1], rules[:1], back, count)
     return out
 
 

@@ -3,6 +3,10 @@
 A program makes a tile of the result: some rows, and some elements along the dimension that is innermost in memory, which are
 read and written 16 bytes at once. Tables say for each element of a result along a spatial dimension which elements of that
 dimension it is made of; they are read once for a row (or a column), so that no lane divides to know where it is.
+
+A processor has few flags for conditions. Where a window has less elements than others, tables of largest elements name one twice,
+which changes nothing; those of their gradients name a window, and a number that is that of none of its elements. Rows and
+columns that are not there are computed as the last ones, and not written.
 """
 
 from __future__ import annotations
@@ -34,6 +38,8 @@ class Form:
         axes: which dimension of a tile's elements each spatial dimension is; the last is its columns
         units: strides along the columns that are 0 or 1, and 2 for others, of sources and results
         weighted: whether elements have weights, by a table for each dimension
+        whole: whether each result is made of as many; where a sum is not, tables have -1
+        alike: whether sources lie alike, so that one knows where elements of all are
         scaled: "*" or "/", where sums are multiplied or divided by a number
         long: whether offsets need 64 bits
     """
@@ -44,9 +50,12 @@ class Form:
     axes: tuple[int, ...]
     units: tuple[int, ...]
     rank: int
+    warps: int
     rows: int
     columns: int
     weighted: bool = False
+    whole: bool = False
+    alike: bool = True
     scaled: str = ""
     long: bool = False
 
@@ -54,10 +63,14 @@ class Form:
     def operands(self) -> tuple[str, ...]:
         return (*SOURCES[self.kind], *RESULTS[self.kind])
 
+    def lies_as(self, source: str) -> str:
+        """The source whose elements are known to lie as those of this one."""
+        return SOURCES[self.kind][0] if self.alike else source
+
     @property
     def tables(self) -> tuple[str, ...]:
-        """Tables of positions; then of weights, of the number in its window, or of the first that there is."""
-        dims, further = range(len(self.taps)), self.weighted or self.kind != "sum"
+        """Tables of positions; then of weights, or of the part of a dimension in the number in a window."""
+        dims, further = range(len(self.taps)), self.weighted or self.kind in ("largest", "back")
         return (*[f"table{d}" for d in dims], *([f"of{d}" for d in dims] if further else ()))
 
     @property
@@ -92,9 +105,12 @@ def _where(form: Form) -> list[str]:
         f"across = tl.cdiv(s{last}, {form.columns})",
         f"row = (pid // across) * {form.rows} + tl.arange(0, {form.rows})[:, None]",
         f"c{last} = (pid % across) * {form.columns} + tl.arange(0, {form.columns})[None, :]",
-        f"row_inside, column_inside = row < rows, c{last} < s{last}",
-        "inside = row_inside & column_inside",
+        f"there = c{last} < s{last}",
+        "inside = (row < rows) & there",
+        "row = tl.minimum(row, rows - 1)",
     ]
+    if last in form.axes:
+        lines.append(f"c{last} = tl.minimum(c{last}, s{last} - 1)")
     for d in range(last - 1, 0, -1):
         lines += [f"c{d} = row % s{d}", f"row = row // s{d}"]
     lines += ["c0 = row"] * (last > 0)
@@ -128,39 +144,40 @@ def _tables(form: Form) -> list[str]:
 
 
 def _tap(form: Form, d: int, k: str, end: str) -> list[str]:
-    """Of a tap along a spatial dimension whether it is there, where it is in sources, and what it is told about it."""
+    """Of a tap along a spatial dimension where it is, also in sources, and what it is told about it."""
     axis = form.axes[d]
-    mask = "column_inside" if axis == form.rank - 1 else "row_inside"
-    at, mask = f"{k} * s{axis} + c{axis}", mask
-    lines = [f"p{d}{end} = tl.load(table{d} + {at}, mask={mask}, other=-1)", f"ok{d}{end} = p{d}{end} >= 0"]
-    lines += [f"{name}{d}{end} = p{d}{end} * {name}_{axis}" for name in SOURCES[form.kind]]
-    if form.weighted or form.kind == "back":
-        lines.append(f"of{d}{end}_ = tl.load(of{d} + {at}, mask={mask}, other=0)")
+    at = f"{k} * s{axis} + c{axis}"
+    lines = [f"p{d}{end} = tl.load(table{d} + {at})"]
+    names = dict.fromkeys([form.lies_as(name) for name in SOURCES[form.kind]])
+    lines += [f"{name}{d}{end} = p{d}{end} * {name}_{axis}" for name in names]
+    if f"of{d}" in form.tables:
+        lines.append(f"of{d}{end}_ = tl.load(of{d} + {at})")
     return lines
 
 
 def _over_taps(form: Form, tap: Any) -> list[str]:
-    """``tap(numbers, ends)`` for each tap of all dimensions: its lines, by the number and the names' end of each dimension."""
+    """``tap(ends)`` for each tap of all dimensions: its lines, by the end that names have of each dimension."""
     unrolled, dims = _unrolled(form), len(form.taps)
 
-    def nested(d: int, numbers: tuple[str, ...], ends: tuple[str, ...]) -> list[str]:
+    def nested(d: int, ends: tuple[str, ...]) -> list[str]:
         if d == dims:
-            return tap(numbers, ends)  # type: ignore[no-any-return]
+            return tap(ends)  # type: ignore[no-any-return]
         if d in unrolled:
-            return [line for k in range(form.taps[d]) for line in nested(d + 1, (*numbers, str(k)), (*ends, f"_{k}"))]
-        inner = [*_tap(form, d, f"k{d}", ""), *nested(d + 1, (*numbers, f"k{d}"), (*ends, ""))]
+            return [line for k in range(form.taps[d]) for line in nested(d + 1, (*ends, f"_{k}"))]
+        inner = [*_tap(form, d, f"k{d}", ""), *nested(d + 1, (*ends, ""))]
         return [f"for k{d} in range(0, {form.taps[d]}):", *[f"    {line}" for line in inner]]
 
-    return nested(0, (), ())
+    return nested(0, ())
 
 
-def _read(form: Form, name: str, ends: Sequence[str], other: str = "0") -> str:
-    # what tables say of rows and columns that are not there is that nothing is
-    last = form.rank - 1
-    rest = ["row_inside"] * all([axis == last for axis in form.axes]) + ["column_inside"] * (last not in form.axes)
-    ok = " & ".join([*rest, *[f"ok{d}{end}" for d, end in enumerate(ends)]])
-    at = " + ".join([f"{name}_at", *[f"{name}{d}{end}" for d, end in enumerate(ends)]])
-    return f"tl.load({name} + ({at}), mask={ok}, other={other})"
+def _read(form: Form, name: str, ends: Sequence[str]) -> str:
+    """A source's element of a tap, of a sum 0 where there is none."""
+    lies = form.lies_as(name)
+    at = " + ".join([f"{lies}_at", *[f"{lies}{d}{end}" for d, end in enumerate(ends)]])
+    known = f"(({' | '.join([f'p{d}{end}' for d, end in enumerate(ends)])}) >= 0)"
+    masks = [*["there"] * (form.rank - 1 not in form.axes), *[known] * (form.kind == "sum" and not form.whole)]
+    masked = f", mask={' & '.join(masks)}, other=0" if masks else ""
+    return f"tl.load({name} + ({at}){masked})"
 
 
 def _tile(form: Form, value: str, dtype: str) -> str:
@@ -172,7 +189,7 @@ def _stored(name: str, value: str) -> str:
 
 
 def _sum(form: Form) -> list[str]:
-    def tap(numbers: Any, ends: Sequence[str]) -> list[str]:
+    def tap(ends: Sequence[str]) -> list[str]:
         weights = "".join([f" * of{d}{end}_" for d, end in enumerate(ends)]) if form.weighted else ""
         return [f"total += {_read(form, 'x', ends)}.to(tl.{form.wide}){weights}"]
 
@@ -184,34 +201,29 @@ def _sum(form: Form) -> list[str]:
 def _largest(form: Form) -> list[str]:
     """NaN is larger than any number, of several the last is taken, and of equals the first."""
     integers, among_all = form.wide == "int64", form.kind == "positions"
-    least = str(-(1 << 63)) if integers else "float('-inf')"
+    least, nan = (str(-(1 << 63)), "") if integers else ("float('-inf')", " | (value != value)")
     size = "tl.int64" if form.long and among_all else "tl.int32"
     dims = range(len(form.taps))
 
-    def number(of: Sequence[str]) -> str:
+    def number(ends: Sequence[str]) -> str:
         """The number of a tap in its window, or where it is among all elements."""
-        factors = [f" * size{i}" if among_all else f" * {form.taps[i]}" for i in dims]
-        return " + ".join([f"{of[d]}{''.join(factors[d + 1 :])}" for d in dims])
+        if not among_all:
+            return " + ".join([f"of{d}{end}_" for d, end in enumerate(ends)])
+        factors = ["".join([f" * size{i}" for i in dims[d + 1 :]]) for d in dims]
+        return " + ".join([f"p{d}{end}.to({size}){factors[d]}" for d, end in enumerate(ends)])
 
-    def tap(numbers: Sequence[str], ends: Sequence[str]) -> list[str]:
-        here = number([f"p{d}{end}.to({size})" for d, end in enumerate(ends)]) if among_all else number(numbers)
-        other = "float('-inf')" if not integers else "0"
-        nan = "" if integers else " | (value != value)"
-        ok = " & ".join([f"ok{d}{end}" for d, end in enumerate(ends)])
+    def tap(ends: Sequence[str]) -> list[str]:
         return [
-            f"value = {_read(form, 'x', ends, other)}.to(tl.{form.wide})",
-            f"larger = {f'({ok}) & ((value > best){nan})' if integers else f'(value > best){nan}'}",
+            f"value = {_read(form, 'x', ends)}.to(tl.{form.wide})",
+            f"larger = (value > best){nan}",
             "best = tl.where(larger, value, best)",
-            f"chosen = tl.where(larger, {here}, chosen)",
+            f"chosen = tl.where(larger, {number(ends)}, chosen)",
         ]
 
-    lines = []
-    for d, axis in enumerate(form.axes):
-        mask = "column_inside" if axis == form.rank - 1 else "row_inside"
-        lines.append(f"first{d} = tl.load(of{d} + c{axis}, mask={mask}, other=0).to({size})")
+    lines = [line for d in dims if d not in _unrolled(form) for line in _tap(form, d, "0", "_0")]
     lines += [
         f"best = {_tile(form, least, form.wide)}",
-        f"chosen = tl.zeros([{form.rows}, {form.columns}], {size}) + ({number([f'first{d}' for d in dims])})",
+        f"chosen = tl.zeros([{form.rows}, {form.columns}], {size}) + ({number(['_0'] * len(dims))})",
         *_over_taps(form, tap),
     ]
     return (
@@ -220,7 +232,7 @@ def _largest(form: Form) -> list[str]:
 
 
 def _back(form: Form) -> list[str]:
-    def tap(numbers: Any, ends: Sequence[str]) -> list[str]:
+    def tap(ends: Sequence[str]) -> list[str]:
         mine = " + ".join([f"of{d}{end}_" for d, end in enumerate(ends)])
         return [
             f"here = {_read(form, 'which', ends)}.to(tl.int32) == {mine}",

@@ -27,8 +27,9 @@ from genesis.cuda.runtime.emulated_queues import Span
 from genesis.jit.lowering.triton_code import pointer_to
 
 TABLES = 256  # on a device
-ELEMENTS = 1024  # of a program: 16 bytes of 16-bit floats for each of its threads
+EACH = 8  # elements of a thread: 16 bytes of 16-bit floats; half as many where columns are gathered, one by one
 FEWEST = 264  # programs that there should be: two for each processor of an H100
+MANY = 1 << 15  # programs from which larger ones are faster: an H200 starts some 0.6 in a nanosecond
 INT32 = np.dtype(np.int32)
 Grid = tuple[int, int, int]
 
@@ -38,7 +39,7 @@ class Tiles(Launched):
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        self.source = code.source(form)
+        self.source, self.warps = code.source(form), form.warps
         self.dtypes = form.dtypes
         weights = np.dtype(form.wide) if form.weighted else INT32
         dims, sources = len(form.taps), len(code.SOURCES[form.kind])
@@ -78,12 +79,10 @@ class Tiles(Launched):
                 sizes = [numbers[f"size{d}"] for d in range(len(form.axes))]
                 still = [0 if d in form.axes else s for d, s in enumerate(strides)]
                 laid[name] = [*shape, *sizes], [*still, *[strides[a] for a in form.axes]]
-        extra = form.kind in ("largest", "positions")
         for name in form.tables:
             d = int(name[-1])
             size = shape[form.axes[d]]
-            alone = extra and name.startswith("of")
-            laid[name] = ([size], [1]) if alone else ([form.taps[d], size], [size, 1])
+            laid[name] = [form.taps[d], size], [size, 1]
         names = [*code.SOURCES[form.kind], *form.tables, *code.RESULTS[form.kind]]
         return numbers, [(values[i], self.given[i], *map(tuple, laid[name])) for i, name in enumerate(names)]
 
@@ -126,34 +125,23 @@ def _meaning(form: Form, views: list[Any], numbers: dict[str, Any], by: float) -
         """Numbers for the elements along a spatial dimension."""
         return row.reshape([-1 if i == form.axes[d] else 1 for i in range(len(shape))])
 
-    def joined(numbers: Sequence[Any], sizes: Sequence[int]) -> Any:
-        total: Any = 0
-        for number, size in zip(numbers, sizes, strict=True):
-            total = total * size + number
-        return total
-
-    sizes = [numbers[f"size{d}"] for d in dims] if form.kind == "positions" else form.taps
-    integers = form.wide == "int64"
     total = np.zeros(shape, form.wide)
-    best = np.full(shape, np.iinfo(np.int64).min if integers else -np.inf, form.wide)
-    if form.kind in ("largest", "positions"):
-        chosen = np.zeros(shape, np.int64) + joined([along(d, of[f"of{d}"]).astype(np.int64) for d in dims], sizes)
+    best = np.full(shape, np.iinfo(np.int64).min if form.wide == "int64" else -np.inf, form.wide)
+    chosen: Any = None
     for tap in np.ndindex(form.taps):
-        at = [along(d, of[f"table{d}"][k]) for d, k in enumerate(tap)]
-        ok = functools.reduce(np.logical_and, [p >= 0 for p in at])
+        at = [along(d, of[f"table{d}"][k]).astype(np.int64) for d, k in enumerate(tap)]
+        told = [along(d, of[f"of{d}"][k]) for d, k in enumerate(tap) if f"of{d}" in of]
         read = [of[name][(*lanes, *[np.maximum(p, 0) for p in at])] for name in code.SOURCES[form.kind]]
         value = read[0].astype(form.wide)
         if form.kind == "back":
-            mine = sum([along(d, of[f"of{d}"][k]) for d, k in enumerate(tap)])
-            total += np.where(ok & (read[1] == mine), value, 0)
+            total += np.where(read[1] == sum(told), value, 0)
         elif form.kind == "sum":
-            for d, k in enumerate(tap):
-                value = value * along(d, of[f"of{d}"][k]) if form.weighted else value
-            total += np.where(ok, value, total.dtype.type(0))
+            value = math.prod(told, start=value)
+            total += np.where(functools.reduce(np.bitwise_or, at) >= 0, value, total.dtype.type(0))
         else:
-            larger = ok & ((value > best) | (value != value))
-            here = [p.astype(np.int64) for p in at] if form.kind == "positions" else tap
-            best, chosen = np.where(larger, value, best), np.where(larger, joined(here, sizes), chosen)
+            here = sum(told) if told else functools.reduce(lambda a, d: a * numbers[f"size{d}"] + at[d], dims, 0)
+            larger = (value > best) | (value != value)
+            best, chosen = np.where(larger, value, best), np.where(larger | (chosen is None), here, chosen)
     if form.kind in ("sum", "back"):
         if form.scaled:
             total = total * total.dtype.type(by) if form.scaled == "*" else total / total.dtype.type(by)
@@ -191,7 +179,7 @@ def on_device(like: CudaArray, key: Any, make: Any, dtype: Any) -> CudaArray:
 
 
 def started(kind: str, sources: Sequence[CudaArray], results: Sequence[CudaArray], dims: Sequence[int], tables: Sequence[CudaArray],
-            taps: tuple[int, ...], weighted: bool = False, count: int = 1) -> None:  # fmt: skip
+            taps: tuple[int, ...], weighted: bool = False, whole: bool = False, count: int = 1) -> None:  # fmt: skip
     """Compute results from sources that differ from them in the spatial dimensions ``dims`` alone; sums are divided by ``count``."""
     strides = [broadcast(a, a.shape) for a in (*sources, *results)]
     sizes = tuple([sources[0].shape[d] for d in dims])
@@ -199,7 +187,7 @@ def started(kind: str, sources: Sequence[CudaArray], results: Sequence[CudaArray
     exact = dtypes[0] in HALVES or count & (count - 1) == 0  # then a product gives the same digits
     scaled = "" if count == 1 else "*" if exact else "/"
     form, numbers, grid = _laid_out(
-        kind, results[0].shape, sizes, tuple(strides), dtypes, tuple(dims), taps, weighted, scaled
+        kind, results[0].shape, sizes, tuple(strides), dtypes, tuple(dims), taps, weighted, whole, scaled
     )
     arrays = [*sources, *tables, *results]
     by = [] if not scaled else [1 / count if exact else float(count)]
@@ -209,7 +197,7 @@ def started(kind: str, sources: Sequence[CudaArray], results: Sequence[CudaArray
 
 @functools.lru_cache(KNOWN)
 def _laid_out(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...],
-              dtypes: tuple[Any, ...], dims: tuple[int, ...], taps: tuple[int, ...], weighted: bool, scaled: str) -> Any:  # fmt: skip
+              dtypes: tuple[Any, ...], dims: tuple[int, ...], taps: tuple[int, ...], weighted: bool, whole: bool, scaled: str) -> Any:  # fmt: skip
     """The form of a kernel, its numbers and its grid: dimensions in the order of memory, joined where they can be."""
     extents: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
@@ -232,20 +220,21 @@ def _laid_out(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], strides
     rank, rows, columns = len(extents), math.prod(extents[:-1]), extents[-1]
     furthest = max([sum([(n - 1) * s for n, s in zip(shape, each, strict=True)]) for each in strides])
     of_sources = max([math.prod(sizes) * max(each) for each in strides])
-    tile = _tile(rows, columns)
+    tile = _tile(rows, columns, rank - 1 in axes.values())
+    alike = len({k for k in strides[: len(code.SOURCES[kind])]}) == 1
     form = Form(
         kind, dtypes, taps, tuple([axes[d] for d in dims]), tuple([k[-1] if k[-1] in (0, 1) else 2 for k in steps]), rank, *tile,
-        weighted, scaled, max(math.prod(shape), furthest, of_sources + furthest) >= INT,
+        weighted, whole, alike, scaled, max(math.prod(shape), furthest, of_sources + furthest) >= INT,
     )  # fmt: skip
     numbers = (rows, *extents, *[n for k in steps for n in k], *sizes)
-    return form, numbers, (-(-rows // tile[0]) * -(-columns // tile[1]), 1, 1)
+    return form, numbers, (-(-rows // tile[1]) * -(-columns // tile[2]), 1, 1)
 
 
-def _tile(rows: int, columns: int) -> tuple[int, int]:
-    """Rows and columns of a program: few that are not there, and of a row as many as can be."""
-    widths = [1 << i for i in range(3, 8)]
-    wide = min(widths, key=lambda v: -(-columns // v) * v * (1 + 4 / v))
-    elements = ELEMENTS
-    while elements > 128 and rows * columns < FEWEST * elements:
-        elements >>= 1
-    return max(elements // wide, 1), wide
+def _tile(rows: int, columns: int, gathered: bool) -> tuple[int, int, int]:
+    """Warps, rows and columns of a program: few elements that are not there, and of a row as many as can be."""
+    wide = min([1 << i for i in range(3, 8)], key=lambda v: -(-columns // v) * v * (1 + 4 / v))
+    each = EACH // 2 if gathered else EACH
+    while each > 1 and rows * columns < FEWEST * 128 * each:
+        each //= 2
+    warps = 8 if rows * columns > MANY * 128 * each else 4
+    return warps, max(32 * warps * each // wide, 1), wide

@@ -46,14 +46,14 @@ def table(rule: Rule) -> Table:
 def taps(rule: Rule, back: bool = False) -> Table:
     """The places and weights of a rule, or with ``back`` of the transpose."""
     positions, weights = table(rule)
-    return _transposed(positions, weights, rule[1]) if back else (positions, weights)
+    return transposed(positions, weights, rule[1]) if back else (positions, weights)
 
 
 @functools.lru_cache(maxsize=512)
 def covering(rule: Rule) -> Table:
     """The windows that each element is in, and which of their elements it is."""
     positions, _ = table(rule)
-    return _transposed(positions, np.broadcast_to(np.arange(positions.shape[1]), positions.shape), rule[1])
+    return transposed(positions, np.broadcast_to(np.arange(positions.shape[1]), positions.shape), rule[1])
 
 
 @functools.lru_cache(maxsize=512)
@@ -84,7 +84,8 @@ def _slice(positions: Any) -> Any:
     return positions
 
 
-def _transposed(positions: Any, weights: Any, n: int) -> Table:
+def transposed(positions: Any, weights: Any, n: int) -> Table:
+    """The same the other way: for each of n elements what it goes into, and by how much."""
     rows, taps = np.nonzero(positions >= 0)
     columns = positions[rows, taps]
     order = np.argsort(columns, kind="stable")
