@@ -127,3 +127,15 @@ def test_machine_code():
     copies = re.findall(r"LDGSTS\S*", text)  # rounds that are under way lie in shared memory
     assert copies and all([copy.endswith(".128") for copy in copies])
     assert text.count("STG.E.128") == 2 and "LDG.E.U16" not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "result", "lanes"),
+    [("bfloat16", "bfloat16", 2048), ("bfloat16", "float32", 1024), ("float32", "float32", 1024)],
+)
+def test_loops_of_16_bits_have_twice_as_many_lanes(given, result, lanes):
+    """As many bytes are under way then."""
+    with emulated():
+        x = genesis.randn(5000).to(getattr(genesis, given)).to("cuda")
+        (phase,) = traced(lambda x: F.gelu(x).to(getattr(genesis, result)), x).phases
+        assert phase.stages[0].kernel.kernel.code.lanes == lanes

@@ -184,7 +184,8 @@ class _Writer(Values):
         """A block of the rounds of a loop."""
         count = math.prod([a.extent for a in loop.axes])
         told = loop.axes[0].extent == CALLED
-        self.most = LANES if told else min(LANES, max(_power(count), 32))
+        most = 2 * LANES if self._is_narrow(loop) and (told or count >= 2 * LANES * FEW) else LANES
+        self.most = most if told else min(most, max(_power(count), 32))
         columns = max([_rounds(each) for each in loop.body if isinstance(each, For)], default=0)
         if columns >= MANY and count < FEW * LANES:
             undivided = NARROW[count >= FEW * NARROW[1]]
@@ -197,6 +198,13 @@ class _Writer(Values):
         with self._block(list(loop.axes), program, "n" if told else str(count), self.most):
             self.block(loop.body)
         return max(-(-count // self.most), 1)
+
+    def _is_narrow(self, loop: For) -> bool:
+        """Whether it is of elements of 16 bits alone: with as many lanes as others it has half of their bytes under way, too
+        few for a function of many instructions.
+        """
+        elements = [d for i, d in enumerate(self.nest.operands) if i not in self.numbers | self.held]
+        return not any([isinstance(each, For) for each in loop.body]) and all([d.itemsize <= 2 for d in elements])
 
     def _lanes_of(self, loop: For) -> int:
         """How many go down columns together: as many as memory can be asked for, of what has few values for each of them."""
