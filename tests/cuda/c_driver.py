@@ -22,6 +22,21 @@ U64, P, INT, U, SIZE = c.c_uint64, c.c_void_p, c.c_int, c.c_uint, c.c_size_t
 OUT, OUT_I, OUT_SIZE = c.POINTER(U64), c.POINTER(INT), c.POINTER(SIZE)
 
 
+class Zeros(c.Structure):
+    """CUDA_MEMSET_NODE_PARAMS."""
+
+    _fields_ = [("address", U64), ("pitch", SIZE), ("value", U), ("element", U), ("width", SIZE), ("height", SIZE)]
+
+
+def listed(out, count, values):
+    """What the driver lists: how many there are, or as many as there is room for."""
+    if out:
+        for i, value in enumerate(values[: count[0]]):
+            out[i] = value
+    else:
+        count[0] = len(values)
+
+
 class NotReady(Exception):
     name = "CUDA_ERROR_NOT_READY"
 
@@ -122,6 +137,10 @@ class CDriver:
 
     def cuCtxSetCurrent(self, context: U64):
         self.emulated.make_current(context)
+        self.now.context = context
+
+    def cuCtxGetCurrent(self, out: OUT):
+        out[0] = self.now.context
 
     def cuCtxSynchronize(self):
         self.emulated.synchronize()
@@ -299,6 +318,47 @@ class CDriver:
 
     def cuStreamIsCapturing(self, stream: U64, out: OUT_I):
         out[0] = self.emulated.is_capturing(stream)
+
+    def cuGraphGetNodes(self, graph: U64, out: OUT, count: OUT_SIZE):
+        listed(out, count, [id(work) for work in self.emulated._graphs[graph]])
+
+    def cuGraphGetRootNodes(self, graph: U64, out: OUT, count: OUT_SIZE):
+        listed(out, count, [id(work) for work in self.emulated._graphs[graph][:1]])
+
+    def cuGraphNodeGetType(self, node: U64, out: OUT_I):
+        out[0] = 2 if self._in_graph(node)[1].what == "fill" else 0
+
+    def cuGraphMemsetNodeGetParams(self, node: U64, out: c.POINTER(Zeros)):
+        _, work = self._in_graph(node)
+        address, count, _ = work.spans[0]
+        out[0] = Zeros(address, 0, int(not work.zeros), 1, count, 1)
+
+    def cuGraphNodeGetDependencies(self, node: U64, out: OUT, edges: P, count: OUT_SIZE):
+        graph, work = self._in_graph(node)
+        at = graph.index(work)
+        listed(out, count, [id(each) for each in graph[at - 1 : at]])
+
+    def cuGraphNodeGetDependentNodes(self, node: U64, out: OUT, edges: P, count: OUT_SIZE):
+        graph, work = self._in_graph(node)
+        at = graph.index(work)
+        listed(out, count, [id(each) for each in graph[at + 1 : at + 2]])
+
+    def cuGraphAddMemsetNode(self, out: OUT, graph: U64, before: P, count: SIZE, about: c.POINTER(Zeros), context: U64):
+        zeros = about[0]
+        assert (count, zeros.value, zeros.element, zeros.height, context) == (0, 0, 1, 1, self.now.context)
+        self.emulated.begin_with_zeros(graph, zeros.address, zeros.width)
+        out[0] = id(self.emulated._graphs[graph][0])
+
+    def cuGraphAddDependencies(self, graph: U64, before: OUT, behind: OUT, edges: P, count: SIZE):
+        order = [id(work) for work in self.emulated._graphs[graph]]
+        assert count == 1 and not edges and order.index(before[0]) < order.index(behind[0])
+
+    def cuGraphDestroyNode(self, node: U64):
+        graph, _ = self._in_graph(node)
+        self.emulated.leave_out(next(g for g, works in self.emulated._graphs.items() if works is graph), node)
+
+    def _in_graph(self, node):
+        return next((graph, work) for graph in self.emulated._graphs.values() for work in graph if id(work) == node)
 
     def cuGraphInstantiateWithFlags(self, out: OUT, graph: U64, flags: U64):
         out[0] = self.emulated.instantiate(graph)

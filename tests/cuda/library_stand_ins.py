@@ -83,8 +83,9 @@ class CublasLt:
     layout_sizes = {5: 4, 6: 8}
     preference_sizes = {1: 8, 5: 4, 6: 4, 7: 4, 8: 4}
 
-    def __init__(self, driver, unsupported=(), algorithms=1, bare=0):
+    def __init__(self, driver, unsupported=(), algorithms=1, bare=0, counts=False):
         self.work, self.unsupported, self.most = Work(driver), unsupported, algorithms
+        self.counts = counts  # whether a workspace is a counter, which is zero when a kernel begins
         self.bare = bare  # how many of the algorithms want no workspace, and are offered alone where there is none
         self.handles = itertools.count(1 << 20)
         self.held, self.algorithms = {}, {}
@@ -152,7 +153,7 @@ class CublasLt:
         demand(wanted[1] in (0, 32 << 20) and (wanted[1] or asked > 1), "another workspace")
         answer = np.zeros(min(asked, self.most if wanted[1] else self.bare), self.matmul_heuristic_result_dtype)
         for i, each in enumerate(answer):
-            space = 4096 if i >= self.bare else 0
+            space = (4 if self.counts else 4096) if i >= self.bare else 0
             known = description, first, second, tuple([wanted[5 + k] for k in range(4)]), space
             algorithm = self.offered.setdefault((known, i), next(self.handles))
             self.algorithms[algorithm] = known
@@ -188,7 +189,14 @@ class CublasLt:
             steps = [s * kind.itemsize for s in (x[6], 1, x["step"])]
             return np.lib.stride_tricks.as_strided(flat, (batch, x["rows"], x["columns"]), steps)
 
+        if self.counts and known[4]:
+            self.work.driver.fill(space, 0, 4, 1, stream)
+
         def compute(spaces):
+            if self.counts and known[4]:
+                tiles = spaces.array(space, np.dtype(np.int32), 1)
+                demand(tiles[0] == 0, "a counter that is not zero")
+                tiles[0] = 7
             wide = np.float64 if kind == np.float64 else np.float32
             x, y = (
                 (m.transpose(0, 2, 1) if t else m).astype(wide)

@@ -118,6 +118,7 @@ from genesis.nn import functional as F
 
 driver = sys.modules["__main__"].driver
 lt, nccl = (make(driver.emulated, tempfile.mkdtemp()) for make in (c_libraries.cublaslt, c_libraries.nccl))
+lt.counts = True
 genesis.manual_seed(0)
 for dtype, tolerance in ((genesis.bfloat16, 6e-2), (genesis.float16, 1e-2), (genesis.float32, 1e-5), (genesis.float64, 1e-12)):
     x, w, b = (genesis.randn(*shape, dtype=dtype) for shape in ((24, 40), (16, 40), (16,)))
@@ -130,6 +131,12 @@ assert len(lt.products) == 7, "all but the one that is small and of float32"
 lt.most, cublaslt.LARGE = 8, 1
 y = genesis.compile(lambda x: x @ x.t())(x.to("cuda"))  # one of eight algorithms is chosen
 assert (y.cpu() - x @ x.t()).abs().max().item() < 1e-12 and tuning.tried == {"ways": 8, "kept": 0}
+step = genesis.compile(lambda x: x @ x.t() @ x @ x.t())
+for scale in range(1, 5):
+    y = step(x.to("cuda") / scale)
+    assert (y.cpu() - x @ x.t() @ x @ x.t() / scale**4).abs().max().item() < 1e-11
+graphs = [[work.what for work in works] for works in driver.emulated._graphs.values()]
+assert ["fill", "kernel", "kernel", "kernel"] in graphs, graphs  # all counters at once
 a, out = genesis.ones(64, device="cuda"), genesis.zeros(64, device="cuda")
 world = between.communicator(a._array, 0, 1, lambda content: content)
 world.all_reduce(a._array, "sum").join()
@@ -145,7 +152,7 @@ world.close()
 @pytest.mark.skipif(not (find_spec("nvmath") and find_spec("nccl")), reason="nvmath-python or nccl4py is not installed")
 def test_packages_of_libraries_hand_over_what_they_are_given(tmp_path):
     (tmp_path / "libraries.py").write_text(LIBRARIES)
-    run(tmp_path / "libraries.py")
+    run(tmp_path / "libraries.py", GENESIS_CACHE_DIR=str(tmp_path / "kept"))
 
 
 NUMERICAL = """

@@ -6,6 +6,7 @@
 `cufft`     Fourier transforms
 `cusolver`  factors of matrices, systems of equations and spectra, with cuBLAS
 `nccl`      tensors of several processes combined and moved
+`workspaces`  memory that they compute in
 
 What they are called with is checked by stand-ins in the tests. cuFFT and cuSOLVER have not been called on a GPU yet.
 """

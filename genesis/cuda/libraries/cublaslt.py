@@ -19,6 +19,7 @@ import numpy as np
 from genesis.cuda.arrays import CudaArray, empty, used
 from genesis.cuda.launch.tuning import choice, wanted
 from genesis.cuda.libraries.loading import library, of_device
+from genesis.cuda.libraries.workspaces import workspace
 from genesis.cuda.memory.sequence import taking
 from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.streams import Stream, current
@@ -30,7 +31,6 @@ NORMAL, TRANSPOSED = 0, 1  # cublasOperation
 ALGORITHMS = 8  # that are asked for where the fastest is looked for, with a workspace and without: no more are offered
 LARGE = 1 << 32  # products of numbers from which it is: 15 us of an H200, longer than the host takes to start one
 WORKSPACE = 32 << 20  # bytes that an algorithm may want: what NVIDIA advises for Hopper
-BYTE = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ class Products:
         """With the algorithm that is the fastest here."""
         plans = [replace(plan, chosen=each, others=()) for each in plan.others]
         with taking(None):  # it is of no call of a step
-            space = empty(self.on, (max([each.workspace for each in plans]),), BYTE)
+            space = workspace(self.on, max([each.workspace for each in plans]))
         ways = [lambda each=each: self._call(each, x, y, bias, out, space, current(self.on)) for each in plans]
         number = choice(self.on, (NAME, self.lt.get_version(), *kind, len(ways)), ways)
         return plans[number or 0]
 
     def _start(self, plan: Plan, x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> None:
-        space = empty(self.on, (plan.workspace,), BYTE)
+        space = workspace(self.on, plan.workspace)
         stream = used(x, y, out) if bias is None else used(x, y, out, bias)
         if self.on.enter().notes is None:
             self._call(plan, x, y, bias, out, space, stream)
@@ -203,12 +203,12 @@ class Products:
             self._set_layout(layout, names.STRIDED_BATCH_OFFSET, np.int64, step)
         return int(layout)
 
-    def _best(self, description: int, layouts: Any, aligned: tuple[int, ...], tries: int, workspace: int) -> list[Any]:
+    def _best(self, description: int, layouts: Any, aligned: tuple[int, ...], tries: int, space: int) -> list[Any]:
         """The algorithms that the library thinks best, the best first; none if it has none."""
         lt = self.lt
         preference, names = lt.matmul_preference_create(), lt.MatmulPreferenceAttribute
         try:
-            wanted = [(names.MAX_WORKSPACE_BYTES, np.uint64, workspace)]
+            wanted = [(names.MAX_WORKSPACE_BYTES, np.uint64, space)]
             x, y, out = aligned[:3]
             for letter, multiple in zip("ABCD", (y, x, out, out), strict=True):
                 wanted.append((getattr(names, f"MIN_ALIGNMENT_{letter}_BYTES"), np.uint32, multiple))

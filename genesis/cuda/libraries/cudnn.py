@@ -12,19 +12,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.base.deterministic import switches
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.libraries.loading import library, of_device
+from genesis.cuda.libraries.workspaces import workspace
 from genesis.cuda.runtime.devices import Device
 from genesis.ops.spatial.convolution import last_strides, one_is_channels_last
 
 NAME = "cudnn"
 KINDS = {"float16": "HALF", "bfloat16": "BFLOAT16"}
 ALIGNED = 16  # bytes of addresses; strides and features are multiples of as many
-BYTE = np.dtype(np.uint8)
 refused: dict[str, str] = {}  # what cuDNN would not compute in this process, the last of each kind, and why
 Describe = Callable[[Any, dict[int, Any]], dict[int, Any]]
 Laid = tuple[tuple[int, tuple[int, ...], tuple[int, ...], Any], ...]  # number, shape, strides and dtype of each operand
@@ -62,7 +60,7 @@ class Graphs:
         if known is None or notes is not None:
             return known is not None
         graph, count = known
-        space = empty(self.on, (max(count, 1),), BYTE)
+        space = workspace(self.on, max(count, 1))
         stream = used(*arrays.values(), space)
         with self._lock:
             self.cudnn.set_stream(self.handle, stream.handle)

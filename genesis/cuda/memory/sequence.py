@@ -5,7 +5,8 @@
     planned = first.planned()            with taking(planned): work()     the same pieces, at offsets in one block
 
 Work that a graph repeats must find its memory where it was recorded. Pieces that are not used at the same time share a
-place. What is still in use when the work is over, as its results are, has memory of its own.
+place, but those taken `apart`, which lie together in front. What is still in use when the work is over, as its results are,
+has memory of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from genesis.jit.lowering.plan import Life, packed
 
 class _Thread(threading.local):
     source: Source | None = None  # where its arrays have their memory from; None: the allocator of their device
+    apart = False  # whether nothing else may be there, before and after
 
 
 here = _Thread()
@@ -51,6 +53,7 @@ class Sequence:
     def __init__(self, of: Allocator) -> None:
         self.of, self.crossed = of, ""
         self.pieces: list[tuple[int, int, int | None]] = []  # bytes, and when they were taken and given back
+        self._apart: list[int] = []  # the numbers of those that share nothing
         self._taken: dict[int, int] = {}
         self._now = 0
         self._shared: Shared | None = None
@@ -59,6 +62,8 @@ class Sequence:
         block = self.of.take(count, stream)
         self._now += 1
         self._taken[id(block)] = len(self.pieces)
+        if here.apart:
+            self._apart.append(len(self.pieces))
         self.pieces.append((rounded(count), self._now, None))
         return block
 
@@ -76,18 +81,24 @@ class Sequence:
 
     def planned(self) -> Planned:
         """The same pieces again: in one block, the same each time, or (what is still in use) with new memory of their own."""
-        shared = [Piece([i], Life(b, e), n) for i, (n, b, e) in enumerate(self.pieces) if e is not None]  # type: ignore[list-item]
-        offsets, size = packed(shared)
+        offsets, front = dict[int, int](), 0
+        for i in self._apart:
+            offsets[i], front = front, front + self.pieces[i][0]
+        shared = [
+            Piece([i], Life(b, e), n) for i, (n, b, e) in enumerate(self.pieces) if e is not None and i not in offsets
+        ]  # type: ignore[list-item]
+        packs, size = packed(shared)
+        offsets |= {i: front + offset for i, offset in packs.items()}  # type: ignore[attr-defined]
         if self._shared is None:
-            self._shared = Shared(self.of, size)
+            self._shared = Shared(self.of, front + size, front)
         return Planned(self.of, self._shared, [(offsets.get(i), n) for i, (n, _, _) in enumerate(self.pieces)])  # type: ignore[call-overload]
 
 
 class Shared:
-    """A block of memory for the pieces of a sequence that are given back while it lasts."""
+    """A block of memory for the pieces of a sequence that are given back while it lasts; in front those that share nothing."""
 
-    def __init__(self, of: Allocator, size: int) -> None:
-        self.of = of
+    def __init__(self, of: Allocator, size: int, front: int) -> None:
+        self.of, self.front = of, front
         self.block = of.take(size)
 
     def used_on(self, stream: Stream) -> None:
@@ -152,6 +163,16 @@ def taking(source: Source | None) -> Iterator[None]:
         yield
     finally:
         here.source = before
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Nothing else is ever in the memory that is taken inside while the work that is repeated lasts."""
+    before, here.apart = here.apart, True
+    try:
+        yield
+    finally:
+        here.apart = before
 
 
 def crosses(what: str) -> None:

@@ -258,6 +258,34 @@ class Bound(Driver):
         none = self.cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
         return bool(self._call("cuStreamIsCapturing", stream) != none)
 
+    def zeros_in(self, graph: int) -> list[tuple[int, int, int]]:
+        out, fill = [], self.cu.CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET
+        for node in self._nodes("cuGraphGetNodes", graph):
+            if self._call("cuGraphNodeGetType", node) == fill:
+                about = self._call("cuGraphMemsetNodeGetParams", node)
+                if not about.value and about.height == 1:
+                    out.append((int(node), int(about.dst), about.width * about.elementSize))
+        return out
+
+    def begin_with_zeros(self, graph: int, address: int, count: int) -> None:
+        first, about = self._nodes("cuGraphGetRootNodes", graph), self.cu.CUDA_MEMSET_NODE_PARAMS()
+        about.dst, about.value, about.elementSize = self.cu.CUdeviceptr(address), 0, 1
+        about.width, about.height, about.pitch = count, 1, count
+        node = self._call("cuGraphAddMemsetNode", graph, [], 0, about, self._call("cuCtxGetCurrent"))
+        for each in first:
+            self._call("cuGraphAddDependencies", graph, [node], [each], None, 1)
+
+    def leave_out(self, graph: int, node: int) -> None:
+        behind = self._nodes("cuGraphNodeGetDependentNodes", node)
+        for before in self._nodes("cuGraphNodeGetDependencies", node):
+            for each in behind:
+                self._call("cuGraphAddDependencies", graph, [before], [each], None, 1)
+        self._call("cuGraphDestroyNode", node)
+
+    def _nodes(self, name: str, of: int) -> list[Any]:
+        count = int(self._call(name, of, 0)[-1])
+        return list(self._call(name, of, count)[0]) if count else []
+
     def instantiate(self, graph: int) -> int:
         return int(self._call("cuGraphInstantiate", graph, 0))
 

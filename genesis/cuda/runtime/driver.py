@@ -202,6 +202,18 @@ class Driver(ABC):
     def is_capturing(self, stream: int) -> bool: ...
 
     @abstractmethod
+    def zeros_in(self, graph: int) -> list[tuple[int, int, int]]:
+        """What only writes zeros in a graph: the node, the address, and how many bytes."""
+
+    @abstractmethod
+    def begin_with_zeros(self, graph: int, address: int, count: int) -> None:
+        """Let a graph write zeros to so many bytes before all else."""
+
+    @abstractmethod
+    def leave_out(self, graph: int, node: int) -> None:
+        """Take a node out of a graph: what came after it comes after what came before it."""
+
+    @abstractmethod
     def instantiate(self, graph: int) -> int: ...
 
     @abstractmethod

@@ -198,9 +198,12 @@ class Emulated(Driver):
     def fill(self, target: int, value: int, width: int, count: int, stream: int) -> None:
         with self._lock:
             self._enter("fill")
-            pattern = np.frombuffer(value.to_bytes(width, "little") * count, np.uint8)
-            run = lambda: self.spaces.write(target, pattern)
-            self.queues.submit(stream, Work("fill", run, ((target, width * count, True),)))
+            self.queues.submit(stream, self._fill(target, value, width, count))
+
+    def _fill(self, target: int, value: int, width: int, count: int) -> Work:
+        pattern = np.frombuffer(value.to_bytes(width, "little") * count, np.uint8)
+        run = lambda: self.spaces.write(target, pattern)
+        return Work("fill", run, ((target, width * count, True),), zeros=not value)
 
     # ---- pieces of an address range
 
@@ -364,6 +367,15 @@ class Emulated(Driver):
 
     def is_capturing(self, stream: int) -> bool:
         return self.queues.at(stream, "is_capturing").graph is not None
+
+    def zeros_in(self, graph: int) -> list[tuple[int, int, int]]:
+        return [(id(work), *work.spans[0][:2]) for work in self._graphs[graph] if work.zeros]
+
+    def begin_with_zeros(self, graph: int, address: int, count: int) -> None:
+        self._graphs[graph].insert(0, self._fill(address, 0, 1, count))
+
+    def leave_out(self, graph: int, node: int) -> None:
+        self._graphs[graph] = [work for work in self._graphs[graph] if id(work) != node]
 
     def instantiate(self, graph: int) -> int:
         with self._lock:

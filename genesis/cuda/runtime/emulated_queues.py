@@ -31,6 +31,7 @@ class Work:
     spans: Sequence[Span] = ()
     event: int | None = None  # that it records
     after: tuple[int, int] | None = None  # an event, and which of its records has to be done before
+    zeros: bool = False  # whether it writes nothing else
 
 
 @dataclass(slots=True)

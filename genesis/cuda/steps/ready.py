@@ -27,6 +27,7 @@ from genesis.cuda.memory.allocator import allocator
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import taking
 from genesis.cuda.recorded.executable import Executable
+from genesis.cuda.recorded.zeros import zeros_first
 from genesis.cuda.runtime.errors import CudaError, StickyError
 from genesis.cuda.runtime.streams import Stream, current
 from genesis.cuda.steps.work import Work, made
@@ -266,7 +267,9 @@ class Ready(Work):
             raise
         self.step.graphs += not self.graphs and not self.here
         kept = [a for i, a in enumerate(staged) if isinstance(a, CudaArray) and i not in self.here]
-        return _Recorded(Executable(self.on, graph, memory.over(), kept), results)
+        shared = memory.over()
+        zeros_first(driver, graph, shared.block.address, shared.front)
+        return _Recorded(Executable(self.on, graph, shared, kept), results)
 
     def _stopped(self, driver: Any, stream: Stream) -> None:
         """Nothing is recorded any more."""
