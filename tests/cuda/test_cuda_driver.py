@@ -203,10 +203,27 @@ def test_another_stream_joins_a_graph_by_an_event(gpu):
     gpu.stream_wait(t, event)
     assert gpu.is_capturing(t)
     gpu.launch(kernel, (1, 1, 1), 32, 0, t, POINTER, (address,))
+    gpu.event_record(event, t)
+    gpu.stream_wait(s, event)
+    gpu.launch(kernel, (1, 1, 1), 32, 0, s, POINTER, (address,))
     executable = gpu.instantiate(gpu.end_capture(s))
     assert not gpu.is_capturing(t)
     gpu.launch_graph(executable, s)
-    assert got(gpu, address, NUMBERS, s).tolist() == (2 * NUMBERS).tolist()
+    assert got(gpu, address, NUMBERS, s).tolist() == (4 * NUMBERS).tolist()
+
+
+def test_branches_of_a_graph_that_use_the_same_memory_are_a_race(gpu):
+    s, t, address, event = gpu.stream(), gpu.stream(), gpu.allocate(32), gpu.event()
+    kernel = gpu.load(doubler(8))
+    gpu.begin_capture(s)
+    gpu.event_record(event, s)
+    gpu.stream_wait(t, event)
+    gpu.launch(kernel, (1, 1, 1), 32, 0, t, POINTER, (address,))
+    with pytest.raises(RaceError, match="nothing says which of two uses"):
+        gpu.launch(kernel, (1, 1, 1), 32, 0, s, POINTER, (address,))
+    with pytest.raises(CaptureError, match="UNJOINED"):
+        gpu.end_capture(s)
+    assert not gpu.is_capturing(t)
 
 
 # ---- streams and events of programs

@@ -66,6 +66,11 @@ class Clocks:
     def waited(self, stream: int, event: int) -> None:
         _join(self.clocks.setdefault(stream, {}), self.events.get(event, {}))
 
+    def is_behind(self, stream: int, other: int) -> bool:
+        """Whether a stream comes behind all that another was told."""
+        mine = self.clocks.get(stream, {})
+        return all([mine.get(actor, 0) >= time for actor, time in self.clocks.get(other, {}).items() if actor != HOST])
+
     def host_waited(self, stream: int) -> None:
         _join(self.clocks[HOST], self.clocks.get(stream, {}))
 

@@ -38,6 +38,7 @@ TEXTS = {
     "CUDA_ERROR_INVALID_HANDLE": "invalid resource handle",
     "CUDA_ERROR_ILLEGAL_ADDRESS": "an illegal memory access was encountered",
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "operation not permitted when stream is capturing",
+    "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": "capturing stream has unjoined work",
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "operation failed due to a previous error during capture",
     "CUDA_ERROR_LAUNCH_FAILED": "unspecified launch failure",
 }

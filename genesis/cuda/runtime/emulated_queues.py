@@ -35,10 +35,18 @@ class Work:
 
 
 @dataclass(slots=True)
+class Recording:
+    """Work that is recorded, and what of it comes before what."""
+
+    work: list[Work] = field(default_factory=list)
+    clocks: Clocks = field(default_factory=Clocks)
+
+
+@dataclass(slots=True)
 class Queue:
     device: int
     waiting: deque[Work] = field(default_factory=deque)
-    graph: list[Work] | None = None  # of a capture
+    graph: Recording | None = None
     asked: int = 0  # how often whether it is done, in vain
 
 
@@ -83,12 +91,13 @@ class Queues:
 
     def submit(self, stream: int, work: Work) -> None:
         queue = self.at(stream, work.what)
-        if queue.graph is not None:
-            queue.graph.append(work)
-            return
-        self.clocks.submitted(stream)
+        clocks = self.clocks if queue.graph is None else queue.graph.clocks
+        clocks.submitted(stream)
         for start, count, writes in work.spans:
-            self.clocks.used(stream, start, count, writes, work.what)
+            clocks.used(stream, start, count, writes, work.what)
+        if queue.graph is not None:
+            queue.graph.work.append(work)
+            return
         queue.waiting.append(work)
         if len(queue.waiting) > QUEUE:
             self.drain(stream)
@@ -158,6 +167,7 @@ class Queues:
         queue, known = self.at(stream, "event_record"), self.events[event]
         if queue.graph is not None:
             known.stream = stream
+            queue.graph.clocks.recorded(event, stream)
             return
         self.finish(event)  # records of one event are done in their order
         known.records, known.stream = known.records + 1, stream
@@ -169,20 +179,26 @@ class Queues:
         origin = self._queues.get(known.stream)
         if origin is not None and origin.graph is not None and queue.graph is None:
             queue.graph = origin.graph
-        if queue.graph is None and known.records:
+        if queue.graph is not None:
+            queue.graph.clocks.waited(stream, event)
+        elif known.records:
             self.clocks.waited(stream, event)
             queue.waiting.append(Work("stream_wait", lambda: None, after=(event, known.records)))
 
     # ---- graphs
 
     def begin(self, stream: int) -> None:
-        self.at(stream, "begin_capture").graph = []
+        self.at(stream, "begin_capture").graph = Recording()
 
     def end(self, stream: int) -> list[Work]:
         graph = self.at(stream, "end_capture").graph
         if graph is None:
             raise self.fail("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "end_capture")
-        for queue in self._queues.values():
+        joined = True
+        for other, queue in self._queues.items():
             if queue.graph is graph:
                 queue.graph = None
-        return graph
+                joined = joined and graph.clocks.is_behind(stream, other)
+        if not joined:
+            raise self.fail("CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "end_capture")
+        return graph.work

@@ -28,8 +28,9 @@ from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import taking
 from genesis.cuda.recorded.executable import Executable
 from genesis.cuda.recorded.zeros import zeros_first
-from genesis.cuda.runtime.errors import CudaError, StickyError
+from genesis.cuda.runtime.errors import CudaError, RaceError, StickyError
 from genesis.cuda.runtime.streams import Stream, current
+from genesis.cuda.steps.branches import Forked
 from genesis.cuda.steps.work import Work, made
 from genesis.jit.program import op_of
 
@@ -250,21 +251,27 @@ class Ready(Work):
         """Record the same as another graph; None if that cannot be done."""
         assert self.memory is not None
         memory, results = self.memory.planned(), self._made()
-        driver = self.on.enter()
+        driver, ways = self.on.enter(), self.step.branches
+        forked = Forked(ways, self.on) if ways.side else None
         driver.begin_capture(stream.handle)
         try:
             with taking(memory):
-                self.work(staged, results)
+                self.work(staged, results, forked)
             graph = driver.end_capture(stream.handle)
         except StickyError:
             raise
         except CudaError as error:
             self._stopped(driver, stream)
+            if isinstance(error, RaceError):
+                raise
             self.step.why = str(error).splitlines()[0]
             return None
         except BaseException:
             self._stopped(driver, stream)
             raise
+        finally:
+            if forked is not None:
+                forked.close()
         self.step.graphs += not self.graphs and not self.here
         kept = [a for i, a in enumerate(staged) if isinstance(a, CudaArray) and i not in self.here]
         shared = memory.over()
