@@ -1,4 +1,4 @@
-"""GELU: one launch forward, one backward, run by Python and by Triton's interpreter."""
+"""GELU: one launch forward, one backward; the gradient of ReLU. Run by Python and by Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -171,3 +171,15 @@ def test_what_is_recorded_is_not_written_over_unseen():
         view = half[:2]
         view.mul_(3.0)
         assert half.tolist() == [3, 3, 1]
+
+
+def test_the_gradient_of_relu_is_one_launch_of_16_bits():
+    """It is the gradient that came, or zero: nothing is widened for it."""
+    with emulated() as gpu:
+        x = genesis.randn(2, 3, 4, 5).to(genesis.bfloat16).to("cuda").to(memory_format=genesis.channels_last)
+        x.requires_grad_()
+        y, g = x.relu(), genesis.ones_like(x)
+        genesis.autograd.grad(y, x, g, retain_graph=True)
+        before = gpu.calls["launch"]
+        genesis.autograd.grad(y, x, g, retain_graph=True)
+        assert gpu.calls["launch"] - before == 1

@@ -244,6 +244,8 @@ def test_the_step_of_a_resnet(depth, vast):
         if not all([is_channels_last(v.spec) or 1 in v.spec.shape[1:] for v in (*c.inputs, *c.outs)])
     ]
     assert not rows, "cuDNN computes with channels last: what lies otherwise is copied before and behind"
+    images = [v for p in made.phases for s in p.stages for v in s.operands if len(v.spec.shape) == 4]
+    assert all([is_channels_last(v.spec) or 1 in v.spec.shape[1:] for v in images]), "gradients, too"
     assert (now.launches <= launches, now.moved <= moved, now.arena <= arena, milliseconds <= least) == (True,) * 4, (
         f"{milliseconds:.2f} ms", str(now).splitlines()[0],
     )  # fmt: skip

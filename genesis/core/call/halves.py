@@ -7,7 +7,8 @@
   leaves towards an operand.
 - A primitive's kernel widens by itself. Its gradient rule may take several steps, too: the node of a 16-bit result
   (``op.half_node``, see `core/call/op.py`) gives it its gradient and what was saved as float32 (`HalfNode`), and the
-  engine rounds what comes out to the operand's dtype. Forward mode does the same (`core/layers/duals.py`).
+  engine rounds what comes out to the operand's dtype. Forward mode does the same (`core/layers/duals.py`). A rule that
+  gives numbers as it got them, or zeros, as that of `relu`, says ``halves="exact"`` and gets 16-bit floats as they are.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class HalfNode(Node):
     __slots__ = ()
 
     def _pull(self, g: Any) -> Sequence[Any]:
-        if self.op.kind == "contraction" and isinstance(g._array, DeviceArray) and g._array.dtype in HALVES:
+        as_they_are = self.op.kind == "contraction" and isinstance(g._array, DeviceArray)
+        if self.op.halves == "exact" and g._array.__class__ is not np.ndarray:  # NumPy would widen, with more copies
+            as_they_are = True
+        if as_they_are and g._array.dtype in HALVES:
             return super()._pull(g)
         saved, g = [wide(value) for value in self._unpack()], wide(g)
         if self.op.variadic:

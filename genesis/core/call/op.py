@@ -89,7 +89,8 @@ class Op:
     added: str | None = None
     added_dim: int | None = None
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
-    halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/call/halves.py`
+    # composites of 16-bit floats: "wide", "input" or "alike"; "exact": rules of other ops; see `core/call/halves.py`
+    halves: str = ""
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
     # what runs on NumPy arrays: the meaning, or what was attached (`core/call/kernels.py`)
     kernel: Callable[..., Any] = field(default=lambda: None)

@@ -43,6 +43,7 @@ gate = binary(
     inplace=False,
     path="ops.pointwise.choice.gate",
     kernel=_gate,
+    halves="exact",
 )
 
 

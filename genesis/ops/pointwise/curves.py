@@ -39,7 +39,7 @@ sigmoid_gradient = binary(
     path="ops.pointwise.curves.sigmoid_gradient",
 )
 relu = unary("relu", _relu, "Rectifier, $\\max(x, 0)$, with slope 0 at 0.", "[-1., 2.] -> [0., 2.]",
-    vjp=lambda g, out: gate(g, out), dtypes="fi")  # fmt: skip
+    vjp=lambda g, out: gate(g, out), dtypes="fi", halves="exact")  # fmt: skip
 sigmoid = unary("sigmoid", _sigmoid, "Logistic function, $1 / (1 + e^{-x})$.", "[0., 1.] -> [0.5000, 0.7311]",
     vjp=lambda g, out: sigmoid_gradient(g, out), result="float")  # fmt: skip
 

@@ -252,6 +252,7 @@ def unary(
     path: str | None = None,
     strides: Callable[..., Any] | None = None,
     keeps_floats: bool = False,
+    halves: str = "",
 ) -> Callable[..., Any]:
     """Declare ``name(input, *, out=None)``, applied to each element.
 
@@ -259,12 +260,14 @@ def unary(
     ``result`` says how the result's dtype follows: "same", "float" (integers become the default
     floating dtype) or "bool". ``vjp(g, ...)`` is the gradient, by the names `input` and `out`.
     ``path`` is where an op lives that is not a top-level name, and no method. ``keeps_floats``: where a function says
-    how dtypes follow, that floats keep theirs.
+    how dtypes follow, that floats keep theirs. ``halves="exact"``: the rule gives numbers that it is given, or zeros, so
+    that 16-bit floats are none the wider for it.
     """
     rules = {} if vjp is None else {"input": vjp}
     doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
     op = _record(name, ("input",), meaning, kernel, doc, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
-                 autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name, strides=strides)  # fmt: skip
+                 autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name, strides=strides,
+                 halves=halves)  # fmt: skip
     fast = keeps_floats or result == "same" or result == "float" or result == "bool"
     op.call = unary_path(op) if fast else public_function(
         op, "    return elementwise(_op, ARGS, out)\n", {"elementwise": dispatch.elementwise}, "out=None"
@@ -295,17 +298,18 @@ def binary(
     torch_name: str | None = None,
     kernel: Callable[..., Any] | None = None,
     second: str = "other",
+    halves: str = "",
 ) -> Callable[..., Any]:
     """Declare ``name(input, other, *, out=None)``, applied to pairs of elements after broadcasting.
 
     ``vjp`` holds one rule for each operand, by the names `input`, `other` and `out`; a rule gives the
     gradient in the result's shape, summing it back over broadcast axes is the engine's work.
-    ``second``: the name of ``other`` for callers. ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
+    ``second``: the name of ``other`` for callers. ``halves``: as in `unary`. ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
     """
     rules = {} if vjp is None else {n: r for n, r in zip(("input", "other"), vjp, strict=True) if r is not None}
     doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
     op = _record(name, ("input", "other"), meaning, kernel, doc, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
-                 autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name)  # fmt: skip
+                 autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name, halves=halves)  # fmt: skip
     weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
     op.call = binary_path(op, weak, second)
     call = finish(op, operators, result != "bool" if inplace is None else inplace, path is None)
