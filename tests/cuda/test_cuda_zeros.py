@@ -52,8 +52,10 @@ def test_what_is_left_out():
         stream, at = genesis.cuda.Stream().handle, x._array.address
         x.cpu()
 
-        def recorded():
+        def recorded(again=()):
             driver.begin_capture(stream)
+            for offset in again:
+                driver.fill(at + offset, 0, 4, 1, stream)
             for offset, value, count in ((0, 0, 4), (64, 0, 1), (32, 0, 1), (16, 3, 1), (128, 0, 2)):
                 driver.fill(at + offset, value, 4, count, stream)
             return driver.end_capture(stream)
@@ -64,6 +66,8 @@ def test_what_is_left_out():
         driver.stream_synchronize(stream)
         assert x.tolist() == [0] * 4 + [3] + [0] * 29 + [5] * 30
         assert zeros_first(driver, recorded(), at + 32, 4) == 0  # one alone is as well where it is
+        graph = recorded((0, 4, 8))
+        assert zeros_first(driver, graph, at, 128) == 2  # those of which the others have no part
 
         def refused(*_):
             raise CudaError("no")
