@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 
@@ -130,6 +133,21 @@ def test_other_dtypes(name, dtype):
             tensor(*shape, dtype=dtype),
             tolerance={"float64": 1e-12, "float16": 4e-3}.get(dtype, 3e-2),
         )
+
+
+@pytest.mark.parametrize(("examples", "long"), [(128, False), (4096, True)])
+def test_offsets_are_of_32_bits_where_these_do(examples, long):
+    """Those of the largest images of a batch, and of the batch that is too large for it."""
+
+    def array(*shape):
+        n, c, h, w = shape
+        return SimpleNamespace(shape=shape, strides=(h * w * c, 1, w * c, c), dtype=np.dtype(np.float32))
+
+    arrays = array(examples, 64, 112, 112), array(examples, 64, 56, 56)
+    taps = SimpleNamespace(counts=(2, 2), weighted=False, whole=True)
+    kernel, grid, _ = pooling_tiles._made("sum", arrays, 1, (2, 3), taps, 4)
+    assert kernel.form.long is long and kernel.warps == (8 if long else 4)
+    assert grid[0] * kernel.form.rows * kernel.form.columns == examples * 64 * 56 * 56
 
 
 def test_nan_and_equals():

@@ -11,7 +11,7 @@ import numpy as np
 from genesis.arrays.spec import contiguous_strides
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.moves import copied, part
-from genesis.cuda.kernels.pooling_tiles import INT32, on_device, started
+from genesis.cuda.kernels.pooling_tiles import Tables, started, taps_of
 
 
 def unfold_columns(input: CudaArray, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
@@ -65,12 +65,12 @@ def fold_columns(input: CudaArray, output_size: Any, kernel_size: Any, dilation:
     steps = (kernel_size[1] * columns, wide), (columns, 1)
     keys = [(*rule, count, step) for rule, count, step in zip(rules, (high, wide), steps, strict=True)]
     made = [_overlapping(*key) for key in keys]
-    tables = [on_device(x, ("overlapping", *key), lambda m=m: m.T, INT32) for key, m in zip(keys, made, strict=True)]
+    by = taps_of(x, ("overlapping", *keys), lambda: Tables([m.T for m in made]))
     b, spans = math.prod(lead) * channels, [int(m.max()) + 1 for m in made]
     out = MEMORY.empty((*lead, channels, *output_size), x.dtype, x.device)
     flat = out.seen(0, (b, *output_size), contiguous_strides((b, *output_size)))
     seen = x.seen(0, (b, *spans), (window * columns, 1, 1))
-    started("sum", [seen], [flat], (1, 2), tables, (made[0].shape[1], made[1].shape[1]))
+    started("sum", (seen,), (flat,), (1, 2), by)
     return out
 
 

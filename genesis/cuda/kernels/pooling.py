@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,9 @@ from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray, empty
-from genesis.cuda.kernels.pooling_tiles import INT32, on_device, started
+from genesis.cuda.kernels.pooling_code import wide_of
+from genesis.cuda.kernels.pooling_tiles import INT32, Tables, started, taps_of
+from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.ops.spatial.tables import Rule, covering, sizes_of, table, taps, transposed
 
@@ -27,33 +27,15 @@ INT64, UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 # ---- sums
 
 
-@dataclass(frozen=True, slots=True)
-class _Taps:
-    """What a kernel is told of its windows: tables on a device, how many taps they have, and whether these have weights and are
-    all there.
-    """
-
-    tables: list[CudaArray]
-    taps: tuple[int, ...]
-    weighted: bool = False
-    whole: bool = False
-
-
-def _sum_taps(like: CudaArray, rules: Sequence[Rule], back: bool) -> _Taps:
-    made = [_taps_of(rule, back) for rule in rules]
+def _sum_tables(rules: tuple[Rule, ...], back: bool) -> Tables:
+    made = [_taps(rule, back) for rule in rules]
     weighted = any([weights is not None for _, weights in made])
-    wide = np.dtype(_wide(like))
-    tables = [on_device(like, (rule, back), lambda p=p: p.T, INT32) for rule, (p, _) in zip(rules, made, strict=True)]
-    tables += [
-        on_device(like, (rule, back, wide), lambda p=p, w=w: (np.ones(p.shape) if w is None else w).T, wide)
-        for rule, (p, w) in zip(rules, made, strict=True)
-        if weighted
-    ]
-    return _Taps(tables, tuple([p.shape[1] for p, _ in made]), weighted, all([p.min() >= 0 for p, _ in made]))
+    weights = [(np.ones(p.shape) if w is None else w).T for p, w in made] if weighted else []
+    return Tables([p.T for p, _ in made], weights, weighted, all([p.min() >= 0 for p, _ in made]))
 
 
 @functools.lru_cache(512)
-def _taps_of(rule: Rule, back: bool) -> Any:
+def _taps(rule: Rule, back: bool) -> Any:
     """Positions and weights; back, what a window takes of one element twice, as at a border, is taken once, and what it takes
     nothing of not at all.
     """
@@ -65,28 +47,24 @@ def _taps_of(rule: Rule, back: bool) -> Any:
     return transposed(np.where(weights == 0, -1, positions), weights, rule[1])
 
 
-def _wide(x: CudaArray) -> str:
-    if x.dtype in HALVES or x.dtype == F32:
-        return "float32"
-    return "float64" if x.dtype == F64 else "int64"
-
-
 def mix(input: CudaArray, dim: int, rule: Any, back: bool = False) -> Any:
     _, weights = taps(rule, back)
     shape = (*input.shape[:dim], sizes_of(rule, back)[1], *input.shape[dim + 1 :])
     if not input.size or 0 in shape:
         return MEMORY.zeros(shape, input.dtype, input.device)
-    integers = _wide(input) == "int64"
+    integers = wide_of(input.dtype) == "int64"
     if input.dtype.kind == "c" or min(input.strides) < 0 or (weights is not None and integers):
         return NotImplemented
     out = MEMORY.empty(shape, input.dtype, input.device)
-    _sum(input, out, [dim % input.ndim], [rule], back)
+    _sum(input, out, (dim % input.ndim,), (rule,), back)
     return out
 
 
-def _sum(x: CudaArray, out: CudaArray, dims: Sequence[int], rules: Sequence[Rule], back: bool, count: int = 1) -> None:
-    by = _sum_taps(x, rules, back)
-    started("sum", [x], [out], dims, by.tables, by.taps, by.weighted, by.whole, count)
+def _sum(
+    x: CudaArray, out: CudaArray, dims: tuple[int, ...], rules: tuple[Rule, ...], back: bool, count: int = 1
+) -> None:
+    by = taps_of(x, (rules, back), lambda: _sum_tables(rules, back))
+    started("sum", (x,), (out,), dims, by, count)
 
 
 # ---- the largest
@@ -95,17 +73,13 @@ def _sum(x: CudaArray, out: CudaArray, dims: Sequence[int], rules: Sequence[Rule
 NOTHING = -1 << 16  # the number of an element in windows that do not have it
 
 
-def _window_taps(like: CudaArray, rules: Sequence[Rule]) -> _Taps:
+def _window_tables(rules: tuple[Rule, ...], numbered: bool) -> Tables:
     """The elements of windows along each dimension, and the part of each dimension in their numbers. For one that there is
     not the nearest is named, again.
     """
-    counts = _counts(tuple(rules))
-    tables = [on_device(like, (rule, "windows"), lambda r=rule: _elements(r)[0].T, INT32) for rule in rules]
-    tables += [
-        on_device(like, (rule, "numbers", f), lambda r=rule, f=f: _elements(r)[1].T * f, INT32)
-        for rule, f in zip(rules, _factors(counts), strict=True)
-    ]
-    return _Taps(tables, counts)
+    made, factors = [_elements(rule) for rule in rules], _factors(rules)
+    told = [n.T * f for (_, n), f in zip(made, factors, strict=True)] if numbered else []
+    return Tables([p.T for p, _ in made], told)
 
 
 def _elements(rule: Rule) -> tuple[Any, Any]:
@@ -116,22 +90,16 @@ def _elements(rule: Rule) -> tuple[Any, Any]:
     return np.take_along_axis(positions, numbers, 1), numbers
 
 
-def _factors(counts: Sequence[int]) -> list[int]:
+def _factors(rules: tuple[Rule, ...]) -> list[int]:
+    counts = _counts(rules)
     return [math.prod(counts[d + 1 :]) for d in range(len(counts))]
 
 
-def _covering_taps(like: CudaArray, rules: Sequence[Rule]) -> _Taps:
+def _covering_tables(rules: tuple[Rule, ...]) -> Tables:
     """The windows that elements are in, and the part that each dimension has in their number there."""
-    made, factors = [covering(rule) for rule in rules], _factors(_counts(tuple(rules)))
-    tables = [
-        on_device(like, (rule, "covering"), lambda p=p: np.where(p < 0, np.maximum(p[:, :1], 0), p).T, INT32)
-        for rule, (p, _) in zip(rules, made, strict=True)
-    ]
-    tables += [
-        on_device(like, (rule, "number", f), lambda p=p, n=n, f=f: np.where(p < 0, NOTHING, n * f).T, INT32)
-        for rule, (p, n), f in zip(rules, made, factors, strict=True)
-    ]
-    return _Taps(tables, tuple([p.shape[1] for p, _ in made]))
+    made, factors = [covering(rule) for rule in rules], _factors(rules)
+    positions = [np.where(p < 0, np.maximum(p[:, :1], 0), p).T for p, _ in made]
+    return Tables(positions, [np.where(p < 0, NOTHING, n * f).T for (p, n), f in zip(made, factors, strict=True)])
 
 
 def max_places(input: CudaArray, rules: Any) -> Any:
@@ -141,17 +109,18 @@ def max_places(input: CudaArray, rules: Any) -> Any:
     if not input.size or min(input.strides) < 0:
         return NotImplemented
     out = MEMORY.empty(shape, INT64, input.device)
-    by = _window_taps(input, rules)
-    started("positions", [input], [out], _last(shape, rules), by.tables[: len(rules)], by.taps)
+    by = taps_of(input, (rules, "positions"), lambda: _window_tables(rules, False))
+    started("positions", (input,), (out,), _last(shape, rules), by)
     return out
 
 
-def _pooled(shape: tuple[int, ...], rules: Sequence[Rule]) -> tuple[int, ...]:
+@functools.lru_cache(KNOWN)
+def _pooled(shape: tuple[int, ...], rules: tuple[Rule, ...]) -> tuple[int, ...]:
     return (*shape[: -len(rules)], *[sizes_of(rule)[1] for rule in rules])
 
 
-def _last(shape: tuple[int, ...], rules: Sequence[Rule]) -> range:
-    return range(len(shape) - len(rules), len(shape))
+def _last(shape: tuple[int, ...], rules: tuple[Rule, ...]) -> tuple[int, ...]:
+    return tuple(range(len(shape) - len(rules), len(shape)))
 
 
 @functools.lru_cache(512)
@@ -162,8 +131,13 @@ def _counts(rules: tuple[Rule, ...]) -> tuple[int, ...]:
 
 def _in_order(shape: tuple[int, ...], like: Any) -> tuple[int, ...]:
     """The strides of an array without gaps whose dimensions are in the order of another's."""
+    return _ordered(shape, tuple(strides_of(like)))
+
+
+@functools.lru_cache(KNOWN)
+def _ordered(shape: tuple[int, ...], like: tuple[int, ...]) -> tuple[int, ...]:
     strides, step = [0] * len(shape), 1
-    for d in reversed(memory_order(strides_of(like))):
+    for d in reversed(memory_order(like)):
         strides[d] = step
         step *= max(shape[d], 1)
     return tuple(strides)
@@ -199,8 +173,8 @@ def largest(input: CudaArray, rules: Any) -> Any:
     shape = _pooled(input.shape, rules)
     strides = _in_order(shape, input)
     out, which = (empty(input.on, shape, dtype, strides) for dtype in (input.dtype, _numbers(rules)))
-    by = _window_taps(input, rules)
-    started("largest", [input], [out, which], _last(shape, rules), by.tables, by.taps)
+    by = taps_of(input, (rules, "largest"), lambda: _window_tables(rules, True))
+    started("largest", (input,), (out, which), _last(shape, rules), by)
     return out, (input, which, rules)
 
 
@@ -213,8 +187,8 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input, which, rules = kept
     g = g if min(g.strides) >= 0 else MEMORY.copy(g)
     out = empty(input.on, input.shape, g.dtype, _in_order(input.shape, input))
-    by = _covering_taps(g, rules)
-    started("back", [g, which], [out], _last(input.shape, rules), by.tables, by.taps)
+    by = taps_of(g, (rules, "covering"), lambda: _covering_tables(rules))
+    started("back", (g, which), (out,), _last(input.shape, rules), by)
     return (out,)
 
 
@@ -241,13 +215,13 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
 
 def _means(x: CudaArray, shape: tuple[int, ...], like: CudaArray, rules: Any, count: int, back: bool) -> CudaArray:
     dims, out = _last(shape, rules), empty(x.on, shape, x.dtype, _in_order(shape, like))
-    if math.prod([_taps_of(rule, back)[0].shape[1] for rule in rules]) <= AT_ONCE:
+    if math.prod([_taps(rule, back)[0].shape[1] for rule in rules]) <= AT_ONCE:
         _sum(x, out, dims, rules, back, count)
         return out
     for dim, rule in zip(reversed(dims[1:]), reversed(rules[1:]), strict=True):
         between = (*x.shape[:dim], shape[dim], *x.shape[dim + 1 :])
-        partial = empty(x.on, between, np.dtype(_wide(x)), _in_order(between, like))
-        _sum(x, partial, [dim], [rule], back)
+        partial = empty(x.on, between, np.dtype(wide_of(x.dtype)), _in_order(between, like))
+        _sum(x, partial, (dim,), (rule,), back)
         x = partial
     _sum(x, out, dims[:1], rules[:1], back, count)
     return out

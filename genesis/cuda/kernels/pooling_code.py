@@ -81,9 +81,12 @@ class Form:
 
     @property
     def wide(self) -> str:
-        """What is computed in."""
-        dtype = self.dtypes[0]
-        return "float64" if dtype == F64 else "float32" if dtype in HALVES or dtype.kind == "f" else "int64"
+        return wide_of(self.dtypes[0])
+
+
+def wide_of(dtype: Any) -> str:
+    """What is computed in."""
+    return "float64" if dtype == F64 else "float32" if dtype in HALVES or dtype.kind == "f" else "int64"
 
 
 @functools.cache

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from genesis.cuda.kernels.moves import broadcast
 from genesis.cuda.kernels.pooling_code import Form
 from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.launch import interpreter
-from genesis.cuda.launch.kernel import Launched, interpreted
+from genesis.cuda.launch.kernel import Launched, Prepared, interpreted
 from genesis.cuda.memory.sequence import taken_elsewhere, taking
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
@@ -160,56 +161,113 @@ def _kernel(form: Form) -> Tiles:
 # ---- launches
 
 
-def on_device(like: CudaArray, key: Any, make: Any, dtype: Any) -> CudaArray:
-    """An array of the host that is always the same, on a device. What work reads that may be repeated as a graph stays there."""
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a kernel is told of its windows, on the host.
+
+    Attributes:
+        positions: for each spatial dimension, a row for each tap
+        told: weights, or parts of numbers, in the same form; none where there are none
+        whole: whether all taps are there
+    """
+
+    positions: Sequence[Any]
+    told: Sequence[Any] = ()
+    weighted: bool = False
+    whole: bool = False
+
+
+class Taps:
+    """The same on a device."""
+
+    def __init__(self, tables: Tables, like: CudaArray) -> None:
+        wide = np.dtype(code.wide_of(like.dtype)) if tables.weighted else INT32
+        with taking(None):  # it is no part of what a graph repeats
+            self.arrays = [MEMORY.from_host(np.ascontiguousarray(t, INT32), like.device) for t in tables.positions]
+            self.arrays += [MEMORY.from_host(np.ascontiguousarray(t, wide), like.device) for t in tables.told]
+        self.addresses = [a.address for a in self.arrays]
+        self.counts = tuple([len(t) for t in tables.positions])
+        self.weighted, self.whole = tables.weighted, tables.whole
+
+
+def taps_of(like: CudaArray, key: Any, make: Callable[[], Tables]) -> Taps:
+    """Tables that were made before. Those that work reads which may be repeated as a graph stay on the device."""
     on = like.storage.on
-    kept: dict[Any, CudaArray] = on.kept.get("tables") or on.keep("tables", lambda _: {})
-    held: dict[Any, CudaArray] = on.kept.get("tables of graphs") or on.keep("tables of graphs", lambda _: {})
-    array = held.get(key)
-    if array is None:
-        array = kept.get(key)
-    if array is None:
+    kept: dict[Any, Taps] = on.kept.get("taps") or on.keep("taps", lambda _: {})
+    held: dict[Any, Taps] = on.kept.get("taps of graphs") or on.keep("taps of graphs", lambda _: {})
+    key = key, code.wide_of(like.dtype)
+    taps = kept.get(key) or held.get(key)
+    if taps is None:
         if len(kept) >= TABLES:
             kept.clear()
-        with taking(None):  # it is no part of what a graph repeats
-            array = kept[key] = MEMORY.from_host(np.ascontiguousarray(make(), dtype), like.device)
+        taps = kept[key] = Taps(make(), like)
     if taken_elsewhere(on):
-        held[key] = array
-    return array
+        held[key] = taps
+    return taps
 
 
-def started(kind: str, sources: Sequence[CudaArray], results: Sequence[CudaArray], dims: Sequence[int], tables: Sequence[CudaArray],
-            taps: tuple[int, ...], weighted: bool = False, whole: bool = False, count: int = 1) -> None:  # fmt: skip
+def started(
+    kind: str,
+    sources: tuple[CudaArray, ...],
+    results: tuple[CudaArray, ...],
+    dims: tuple[int, ...],
+    taps: Taps,
+    count: int = 1,
+) -> None:
     """Compute results from sources that differ from them in the spatial dimensions ``dims`` alone; sums are divided by ``count``."""
-    strides = [broadcast(a, a.shape) for a in (*sources, *results)]
-    sizes = tuple([sources[0].shape[d] for d in dims])
-    dtypes = tuple([a.dtype for a in (*sources, *results)])
+    arrays = *sources, *results
+    stream = used(*arrays, *taps.arrays).handle
+    key = kind, dims, taps, count, *[a._layout or a.layout for a in arrays]
+    prepared, numbers = _prepared.get(key) or (None, ())
+    values = *[a.address for a in sources], *taps.addresses, *[a.address for a in results]
+    if prepared is None:
+        kernel, grid, numbers = _made(kind, arrays, len(sources), dims, taps, count)
+        prepared = kernel.prepared(arrays[0].storage.on, grid, (*values, *numbers))
+        if len(_prepared) >= KNOWN:
+            _prepared.clear()
+        if prepared.lasting:
+            _prepared[key] = prepared, numbers
+    prepared.start(stream, (*values, *numbers))
+
+
+# what was started before, by how operands lie, and the numbers that it is told
+_prepared: dict[Any, tuple[Prepared, tuple[Any, ...]]] = {}
+
+
+def _made(kind: str, arrays: Sequence[CudaArray], sources: int, dims: tuple[int, ...], taps: Taps, count: int) -> Any:
+    """The kernel, its grid, and the numbers that it is told."""
+    dtypes = tuple([a.dtype for a in arrays])
     exact = dtypes[0] in HALVES or count & (count - 1) == 0  # then a product gives the same digits
     scaled = "" if count == 1 else "*" if exact else "/"
-    form, numbers, grid = _laid_out(
-        kind, results[0].shape, sizes, tuple(strides), dtypes, tuple(dims), taps, weighted, whole, scaled
-    )
-    arrays = [*sources, *tables, *results]
+    shapes = [a.shape for a in arrays]
+    strides = [broadcast(a, a.shape) for a in arrays]
+    axes, extents, steps = _joined(shapes[-1], strides, dims)
+    rank, rows, columns = len(extents), math.prod(extents[:-1]), extents[-1]
+    ends = [sum([(n - 1) * s for n, s in zip(*each, strict=True)]) for each in zip(shapes, strides, strict=True)]
+    tile = _tile(rows, columns, rank - 1 in axes)
+    form = Form(
+        kind, dtypes, taps.counts, axes, tuple([k[-1] if k[-1] in (0, 1) else 2 for k in steps]), rank, *tile,
+        taps.weighted, taps.whole, len(set(strides[:sources])) == 1, scaled, max(*ends, rows * columns) >= INT,
+    )  # fmt: skip
     by = [] if not scaled else [1 / count if exact else float(count)]
-    values = (*[a.address for a in arrays], *numbers, *by)
-    _kernel(form).start(results[0].on, used(*arrays).handle, grid, values)
+    numbers = (rows, *extents, *[n for k in steps for n in k], *[shapes[0][d] for d in dims], *by)
+    return _kernel(form), (-(-rows // tile[1]) * -(-columns // tile[2]), 1, 1), numbers
 
 
-@functools.lru_cache(KNOWN)
-def _laid_out(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...],
-              dtypes: tuple[Any, ...], dims: tuple[int, ...], taps: tuple[int, ...], weighted: bool, whole: bool, scaled: str) -> Any:  # fmt: skip
-    """The form of a kernel, its numbers and its grid: dimensions in the order of memory, joined where they can be."""
+def _joined(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], dims: tuple[int, ...]) -> Any:
+    """The dimensions in the order of memory, joined where they can be: which are the spatial ones, their sizes, and the strides
+    of each array.
+    """
     extents: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     axes: dict[int, int] = {}
     for d in sorted(memory_order(strides[-1]), key=lambda d: shape[d] > 1):
+        free = extents and d not in dims and len(extents) - 1 not in axes.values()
         if d in dims:
             axes[d] = len(extents)
         elif shape[d] == 1:
             continue
-        elif extents and len(extents) - 1 not in axes.values() and all(
-            [k[-1] == s[d] * shape[d] for k, s in zip(steps, strides, strict=True)]
-        ):  # fmt: skip
+        if free and all([k[-1] == s[d] * shape[d] for k, s in zip(steps, strides, strict=True)]):
             extents[-1] *= shape[d]
             for k, s in zip(steps, strides, strict=True):
                 k[-1] = s[d]
@@ -217,17 +275,7 @@ def _laid_out(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], strides
         extents.append(shape[d])
         for k, s in zip(steps, strides, strict=True):
             k.append(s[d])
-    rank, rows, columns = len(extents), math.prod(extents[:-1]), extents[-1]
-    furthest = max([sum([(n - 1) * s for n, s in zip(shape, each, strict=True)]) for each in strides])
-    of_sources = max([math.prod(sizes) * max(each) for each in strides])
-    tile = _tile(rows, columns, rank - 1 in axes.values())
-    alike = len({k for k in strides[: len(code.SOURCES[kind])]}) == 1
-    form = Form(
-        kind, dtypes, taps, tuple([axes[d] for d in dims]), tuple([k[-1] if k[-1] in (0, 1) else 2 for k in steps]), rank, *tile,
-        weighted, whole, alike, scaled, max(math.prod(shape), furthest, of_sources + furthest) >= INT,
-    )  # fmt: skip
-    numbers = (rows, *extents, *[n for k in steps for n in k], *sizes)
-    return form, numbers, (-(-rows // tile[1]) * -(-columns // tile[2]), 1, 1)
+    return tuple([axes[d] for d in dims]), extents, steps
 
 
 def _tile(rows: int, columns: int, gathered: bool) -> tuple[int, int, int]:
