@@ -208,6 +208,26 @@ def test_a_program_that_wants_the_same_bits_has_nothing_chosen_for_it(steps, tri
         genesis.use_deterministic_algorithms(False)
 
 
+def test_a_step_stays_with_what_was_wanted_first(tried, monkeypatch):
+    """... whatever is said later: its graph asks for the memory of the first call."""
+    monkeypatch.setattr(tuning, "ASKED", "")
+    with emulated() as driver:
+        lt = CublasLt(driver, algorithms=8, bare=2)
+        with loading.standing_in(cublaslt=lt):
+            x, w = [t.to("cuda") for t in tensors()]
+            step = genesis.compile(lambda x: x @ w @ w.t())
+            monkeypatch.setattr(driver, "emulated", False)
+            step(x)
+            genesis.use_deterministic_algorithms(True)
+            try:
+                for _ in range(3):
+                    step(x)
+            finally:
+                genesis.use_deterministic_algorithms(False)
+            monkeypatch.setattr(driver, "emulated", True)
+            assert [(entry.step.graphs, entry.step.why) for entry in step._recent] == [(1, "")]
+
+
 def test_nothing_is_tried_while_work_is_only_noted(steps, tried, monkeypatch):
     """What compiles for the first call goes through the same products, and computes none of them."""
     noted = []

@@ -223,7 +223,7 @@ def multiplied(
         return Tiled(tuple(shape), kernel, grid, (m, n, k, *strides, az, bz), small is not None)
 
     tile = small or tile_of(m, n, x.dtype)
-    if small is None and m * n * k * count >= tuning.LARGE and wide_of(x.dtype) == F32 and tuning.wanted(x.on):
+    if small is None and m * n * k * count >= tuning.LARGE and wide_of(x.dtype) == F32 and tuning.wanted():
         tiles = TILES[x.dtype.itemsize]
         key = "product", x.dtype.name, m, n, k, count, unit, bias is not None, tiles
         number = tuning.choice(x.on, key, [lambda t=t: by(t).made(x, y, bias) for t in tiles])  # type: ignore[misc]

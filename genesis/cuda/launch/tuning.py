@@ -23,6 +23,7 @@ from typing import Any
 from genesis.base.deterministic import switches
 from genesis.cuda.memory.sequence import taking
 from genesis.cuda.recorded.capture import capturing
+from genesis.cuda.runtime.connection import driver
 from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.errors import StickyError
 from genesis.cuda.runtime.streams import Event, current
@@ -37,30 +38,38 @@ tried = {"ways": 0, "kept": 0}  # how many were measured, and how often a choice
 
 
 class _Thread(threading.local):  # no context variable: kernels are run in contexts of their own
-    step = False  # whether a compiled step does it
+    step: bool | None = None  # whether the step that does it has the fastest way; None outside of steps
 
 
 _here = _Thread()
 
 
 @contextmanager
-def of_step() -> Iterator[None]:
-    """What is done inside is a part of a compiled step, which is done many times."""
-    before, _here.step = _here.step, True
+def of_step(fastest: bool) -> Iterator[None]:
+    """What is done inside is a part of a compiled step, which is done many times, in one way (`wanted_in_steps`)."""
+    before, _here.step = _here.step, fastest
     try:
         yield
     finally:
         _here.step = before
 
 
-def wanted(on: Device, in_steps: bool = False) -> bool:
+def wanted_in_steps() -> bool:
+    """Whether a step that is first called now has the fastest way: it keeps to that, as graphs ask for the same memory each
+    time that they are recorded.
+    """
+    return (ASKED == "1" or (ASKED != "0" and not driver().emulated)) and not switches.wanted
+
+
+def wanted(in_steps: bool = False) -> bool:
     """Whether the fastest way is to be used.
 
     Args:
         in_steps: also where the variable is not set, if a compiled step of a GPU does it
     """
-    alone = in_steps and _here.step and ASKED != "0" and not on.driver.emulated
-    return (ASKED == "1" or alone) and not switches.wanted
+    if in_steps and _here.step is not None:
+        return _here.step
+    return ASKED == "1" and not switches.wanted
 
 
 def choice(on: Device, key: tuple[Any, ...], ways: Sequence[Callable[[], Any]]) -> int | None:

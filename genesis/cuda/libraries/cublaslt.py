@@ -128,7 +128,7 @@ class Products:
     def start(self, like: tuple[Any, ...], x: CudaArray, y: CudaArray, bias: CudaArray | None, out: CudaArray) -> bool:
         """Start a product of operands that lie like this; whether the library does that."""
         arrays = (x, y, out) if bias is None else (x, y, out, bias)
-        key = tuple([min(16, a.address & -a.address) for a in arrays]), wanted(self.on, in_steps=True)
+        key = tuple([min(16, a.address & -a.address) for a in arrays]), wanted(in_steps=True)
         plans = self.plans.get(like) or self.plans.setdefault(like, {})
         if key not in plans:
             plans[key] = self._planned(*like, *key, bias)

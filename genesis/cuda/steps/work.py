@@ -15,7 +15,7 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.padded import gaps, padded
 from genesis.cuda.launch.several import several
-from genesis.cuda.launch.tuning import of_step
+from genesis.cuda.launch.tuning import of_step, wanted_in_steps
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import crosses
 from genesis.cuda.recorded.control import Control
@@ -40,10 +40,13 @@ class Called:
         self.inputs = tuple(dict.fromkeys(self.call.inputs))
         self.replay = Replay(Program("call", (self.call,), self.inputs, results=self.call.outs))
         self.apart = any([is_apart(v.spec) for v in self.call.outs])
+        self.fastest: bool | None = None  # as it was wanted in the first call
 
     def run(self, given: Sequence[Any]) -> list[CudaArray]:
         """The arrays of its results, laid out as their specs say, in memory of their own."""
-        with no_grad(), gaps(self.apart), of_step():
+        if self.fastest is None:
+            self.fastest = wanted_in_steps()
+        with no_grad(), gaps(self.apart), of_step(self.fastest):
             values = self.replay.run(list(given), [])
         owners = {x._array.storage for x in given if isinstance(getattr(x, "_array", None), CudaArray)}
         return [own(values[self.replay.slots[v]]._array, v.spec, owners) for v in self.call.outs]
