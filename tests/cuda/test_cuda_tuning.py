@@ -252,10 +252,13 @@ def test_nothing_is_tried_unless_it_is_asked_for(tried, monkeypatch):
     assert tried == [] and len(lt.algorithms) == 1
 
 
-def test_times_are_of_several_rounds():
+@pytest.mark.parametrize(("long", "rounds", "runs"), [(1e9, tuning.ROUNDS, tuning.RUNS), (0.0, tuning.FEWER, 1)])
+def test_times_are_of_several_rounds(long, rounds, runs, monkeypatch):
+    """... of fewer where one takes long."""
+    monkeypatch.setattr(tuning, "LONG", long)
     with emulated():
         calls = []
         on = genesis.ones(1, device="cuda")._array.on
         ways = [lambda n=n: calls.append((n, genesis.ones(1, device="cuda"))) for n in range(2)]
         assert [time > 0 for time in tuning.measured(on, ways)] == [True, True]
-        assert [n for n, _ in calls] == [n for _ in range(tuning.ROUNDS) for n in range(2) for _ in range(tuning.RUNS)]
+        assert [n for n, _ in calls] == [0, 1, *[n for _ in range(rounds) for n in range(2) for _ in range(runs)]]

@@ -32,6 +32,7 @@ from genesis.kernels.llvm import objects
 ASKED = os.environ.get("GENESIS_CUDA_TUNE", "")
 LARGE = 1 << 27  # products of numbers from which a tile is looked for: smaller ones take as long as a launch
 ROUNDS, RUNS = 7, 3  # in which all ways take turns, and how often each is started in one
+LONG, FEWER = 0.5, 3  # milliseconds from which a way is started once in a round, and of how many rounds
 MARGIN = 0.98  # of the first way's time, from which another is faster
 _known: dict[Hashable, int | None] = {}
 tried = {"ways": 0, "kept": 0}  # how many were measured, and how often a choice was there, in this process
@@ -114,12 +115,19 @@ def fastest(on: Device, ways: Sequence[Callable[[], Any]]) -> int | None:
 def measured(on: Device, ways: Sequence[Callable[[], Any]]) -> list[float]:
     """Milliseconds of each way. They take turns, as clocks and heat change meanwhile."""
     tried["ways"] += len(ways)
-    rounds = [[(Event(enable_timing=True), Event(enable_timing=True)) for _ in ways] for _ in range(ROUNDS)]
+    if max(_timed(on, ways, 1, 1), default=0.0) > LONG:
+        return _timed(on, ways, FEWER, 1)
+    return _timed(on, ways, ROUNDS, RUNS)
+
+
+def _timed(on: Device, ways: Sequence[Callable[[], Any]], count: int, runs: int) -> list[float]:
+    """The median of some rounds."""
+    rounds = [[(Event(enable_timing=True), Event(enable_timing=True)) for _ in ways] for _ in range(count)]
     stream = current(on)
     for events in rounds:
         for way, (begin, end) in zip(ways, events, strict=True):
             begin.record(stream)
-            for _ in range(RUNS):
+            for _ in range(runs):
                 way()
             end.record(stream)
     stream.synchronize()
