@@ -105,6 +105,32 @@ def test_updates_are_made_where_gradients_of_weights_are(way):
     assert len(phases) == 11
 
 
+def test_updates_come_behind_what_reads_the_weight():
+    """... which is on the left, so that its gradient is computed first: no new weight is copied."""
+
+    def trained(place, compiled):
+        genesis.manual_seed(0)
+        v, w = [nn.Parameter((genesis.randn(32, 32) * 0.1).to(place)) for _ in range(2)]
+        optimizer = genesis.optim.Adam([v, w], lr=0.01)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (w @ F.relu(v @ x)).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run, (x,) = genesis.compile(step) if compiled else step, tensors((32, 24))
+        return [run(x.to(place)).item() for _ in range(5)], run
+
+    with emulated():
+        losses, run = trained("cuda", True)
+        phases = run._recent[0].step.phases
+    np.testing.assert_allclose(losses, trained("cpu", False)[0], rtol=1e-5)
+    assert not any([phase.why == "what leaves the program is copied" for phase in phases])
+    assert sum([phase.calls[-1].op == "fused.adam_step" for phase in phases]) == 2
+
+
 @needs_triton
 def test_machine_code_of_loops_at_the_end_of_products():
     """Elements are read and written several at a time, as those of products are."""

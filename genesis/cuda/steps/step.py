@@ -31,7 +31,7 @@ from genesis.cuda.steps.joined import joined
 from genesis.cuda.steps.losses import with_gradients
 from genesis.cuda.steps.ready import Ready
 from genesis.cuda.steps.regions import Lowered, copy_launch
-from genesis.cuda.steps.together import together
+from genesis.cuda.steps.together import behind_readers, together
 from genesis.cuda.steps.work import Called
 from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.layouts import is_dense
@@ -63,7 +63,7 @@ class DeviceStep(Step):
         every = (*self.takes, *[var for _, var in self.lowered.fed])
         self.memory_plan = planned(
             program,
-            together(self.lowered.phases, program),
+            behind_readers(together(self.lowered.phases, program), program, self.targets),
             every,
             self.returns,
             self.targets,

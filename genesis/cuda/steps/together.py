@@ -47,6 +47,22 @@ def together(phases: Sequence[Phase], program: Program) -> list[Phase]:
     ]
 
 
+def behind_readers(phases: Sequence[Phase], program: Program, targets: dict[int, Var]) -> list[Phase]:
+    """The phases, with those that give what is written over a value that later ones read (the gradient of a weight, with its
+    update, before that of an input) behind the last of these, if none of them waits for it: nothing has to be copied then.
+    """
+    over = {program.writes[i].value: target for i, target in targets.items()}
+    moved = [(phase, *[{*_operands(phase, program, written)} for written in (False, True)]) for phase in phases]
+    for each in list(moved):
+        _, _, writes = each
+        old = {over[v] for v in writes if v in over}
+        at = next(i for i, other in enumerate(moved) if other is each)
+        last = max([i for i in range(at + 1, len(moved)) if old & moved[i][1]], default=at)
+        if not any([writes & reads for _, reads, _ in moved[at + 1 : last + 1]]):
+            moved.insert(last, moved.pop(at))
+    return [phase for phase, _, _ in moved]
+
+
 def _operands(phase: Phase, program: Program, written: bool) -> Iterator[Var]:
     """The roots that a phase writes, or reads."""
     for stage in phase.stages:
