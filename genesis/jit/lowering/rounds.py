@@ -52,19 +52,19 @@ class Rounds:
 
 def in_rounds(program: Program) -> Rounds | None:
     """A program in rounds; None where it is none that goes over a batch, or it is small."""
-    outs = [v.spec for call in program.calls for v in call.outs if v not in program.regions]
-    if sum(map(_bytes, outs)) < LEAST:
+    outs = [v for call in program.calls for v in call.outs if v not in program.regions]
+    if sum([_bytes(v.spec) for v in outs]) < LEAST:
         return None
     given, trained = _given(program), sum([_bytes(leaf.spec) for leaf in program.leaves])  # read in each round
     for batch in sorted({v.spec.shape[0] for v in given}, reverse=True)[:TRIED]:
-        own = [v for v in given if v.spec.shape[0] == batch]
-        largest = max([_bytes(spec) for spec in outs if spec.shape and batch and spec.shape[0] % batch == 0], default=0)
-        rows = sum([_bytes(spec) for spec in outs if spec.shape and batch and spec.shape[0] % batch == 0])
-        counts = [n for n in range(2, batch + 1) if batch % n == 0 and rows >= n * trained]
-        count = next((n for n in counts if largest <= MOST * n), 0)
+        own, counts = [v for v in given if v.spec.shape[0] == batch], [n for n in range(2, batch + 1) if batch % n == 0]
         try:
-            if count:
-                return Split(program, own, count).made()
+            if counts:
+                first = Split(program, own, counts[0])
+                made, rows = first.made(), [_bytes(v.spec) for v in outs if first.dims.get(v) is not None]
+                fits = [n for n in counts if sum(rows) >= n * trained and max(rows, default=0) <= MOST * n]
+                if fits:
+                    return made if fits[0] == counts[0] else Split(program, own, fits[0]).made()
         except Unknown:
             continue
     return None

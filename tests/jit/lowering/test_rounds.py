@@ -312,4 +312,19 @@ def test_means_gates_and_other_norms(small_caches, monkeypatch):
 
 def test_what_is_read_anew_in_each_round_is_less_than_what_stays_in_the_caches(small_caches, monkeypatch):
     monkeypatch.setattr(rounds, "MOST", 1)
-    assert rounds.in_rounds(regression()[0].program) is None
+    assert {phase.times for phase in Step(regression()[0].program).plan.phases} == {1}
+
+
+def test_gradients_of_as_many_rows_as_some_batches_are_no_batches(small_caches):
+    """Rounds that are few rows each read all weights, and write to all sums, for little."""
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = genesis.optim.Adam(model.parameters())
+    x, y = genesis.randn(8, 64), genesis.randn(8, 10)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+    step(x, y)
+    assert {phase.times for phase in Step(jit.optimized(jit.trace(step, x, y)).program).plan.phases} == {1}
