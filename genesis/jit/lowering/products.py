@@ -197,7 +197,8 @@ def is_turned_inside(given: Operands) -> bool:
     few = vectors.suits(p, loops.width() // 4)  # then it is read as it lies
     if given.b.dtype == BF16:  # pairs are put together as they are copied
         return True
-    return few or (p.b[1] == 1 != p.b[2] and p.m <= HIGH and min(p.n, p.k) >= 8 and given.b.dtype == F32)
+    once = p.m < 2 * HIGH  # all rows are one block
+    return few or (once and p.b[1] == 1 != p.b[2] and min(p.n, p.k) >= 8 and given.b.dtype == F32)
 
 
 def suits(given: Operands) -> bool:

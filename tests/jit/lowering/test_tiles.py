@@ -7,10 +7,14 @@ import re
 import numpy as np
 import pytest
 
+import genesis
+from genesis import jit
 from genesis.jit.lowering.products import kernel
+from genesis.jit.lowering.step import Step
 from genesis.jit.lowering.tiles import FEWER, TERMS, Plan, Product, Tiles, code
 from genesis.kernels.llvm import loops, native
 from genesis.kernels.native import runtime
+from genesis.nn import functional as F
 
 pytestmark = pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
 
@@ -53,3 +57,12 @@ def test_blocks_of_terms(k, n, lines, adds):
     table = runtime.Table([(native.address(made.name, made.code), addresses.ctypes.data, made.chunks)])
     runtime.run(table)
     assert (np.abs(c - expected) <= bound).all()
+
+
+@pytest.mark.parametrize(("rows", "phases"), [(64, 1), (128, 1), (250, 2)])
+def test_weights_that_one_block_of_rows_reads_are_no_phase_of_their_own(rows, phases):
+    """Panels are turned around as they are copied, which each block of rows does."""
+    x, w = genesis.randn(rows, 300), genesis.randn(100, 300)
+    step = Step(jit.optimized(jit.trace(F.linear, x, w)).program)
+    assert len(step.plan.phases) == phases
+    np.testing.assert_allclose(genesis.compile(F.linear)(x, w).numpy(), x.numpy() @ w.numpy().T, 1e-4, 1e-4)
