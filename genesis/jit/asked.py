@@ -27,6 +27,8 @@ class AskedNumbers:
         asked_behind: how many calls of the host were kept before a number was asked for
         derived: numbers that are read, or made of others
         decisions: what Python decided by them
+        raw: what all of them are for functions in C, which look past their methods: two traces with different ones are the
+            same if none does; None: what they are
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,7 @@ class AskedNumbers:
         self.asked_behind: dict[Var, int] = {}
         self.derived: dict[Any, HostNumber] = {}
         self.decisions: dict[Any, Decision] = {}
+        self.raw: float | None = None
 
     def kept(self) -> int:
         """How many calls of the host are kept so far; a subclass may keep some."""
@@ -75,9 +78,11 @@ class AskedNumbers:
     def _number(self, ask: Callable[[], float], after: int, free: bool, whole: bool = False) -> HostNumber:
         token = tracer.set(None)
         try:
-            number = HostNumber(ask())
+            value = ask()
         finally:
             tracer.reset(token)
+        number = HostNumber(value if self.raw is None else self.raw)
+        number.value = value
         number.var, number.ask, number.after, number.free, number.whole = Var(SCALAR), ask, after, free, whole
         self.asked_behind[number.var] = self.kept()
         return number

@@ -33,7 +33,7 @@ class Entry:
 
     def __call__(self) -> float:
         value = self.value()
-        return float.__float__(value) if value.__class__ is HostNumber else float(value)  # while one is put there
+        return value.value if value.__class__ is HostNumber else float(value)  # while one is put there
 
     def put(self, value: Any) -> None:
         """Exchange it."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import ctypes
+import datetime
+import decimal
+import fractions
 import linecache
 import math
+from array import array
 from types import SimpleNamespace
 
 import numpy as np
@@ -310,3 +316,58 @@ def test_steps_are_counted_once_where_python_does_something_between():
 
     with fuzz_compile.arithmetic(False):
         assert seen(True) == seen(False)
+
+
+# ---- what looks into numbers past their methods
+
+LOOKS = {
+    "a dictionary": lambda rate: {0.25: 0.5, 0.5: 2.0}.get(rate, 1.0),
+    "an item": lambda rate: {0.25: 0.5, 0.5: 2.0, 0.75: 3.0, 0.3: 4.0}[rate],
+    "a set": lambda rate: float(rate in {0.25, 0.3}),
+    "a class": lambda rate: 1.0 if type(rate) is float else 2.0,
+    "an attribute": lambda rate: 1.0 if rate.__class__ is float else 2.0,
+    "isinstance": lambda rate: 1.0 if isinstance(rate, float) else 2.0,
+    "a sign": lambda rate: +rate,
+    "a copy": lambda rate: copy.deepcopy({"a": rate})["a"],
+    "a decimal": lambda rate: float(decimal.Decimal(rate)),
+    "a fraction": lambda rate: float(fractions.Fraction(rate)),
+    "an array": lambda rate: array("d", [rate])[0],
+    "a type of C": lambda rate: ctypes.c_double(rate).value,
+    "a slot": lambda rate: float.__add__(rate, 1.0),
+    "seconds": lambda rate: datetime.timedelta(seconds=rate).total_seconds(),
+    "whole seconds": lambda rate: datetime.timedelta(seconds=4 * rate).seconds,
+    "a cosine": lambda rate: math.cos(rate),
+}
+SHOWN = Settings()
+
+
+@pytest.mark.filterwarnings("ignore:compile")  # what is not compiled is right
+@pytest.mark.parametrize("where", ["an argument", "an attribute"])
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_what_looks_into_a_number(look, where):
+    def read(x):
+        return x * look(SHOWN.rate)
+
+    def step(x, rate):
+        if where == "an argument":
+            return x * look(rate)
+        SHOWN.rate = rate
+        return read(x)
+
+    compiled, x = genesis.compile(step), genesis.ones(3)
+    for rate in (0.5, 0.25, 0.75, 0.5, 0.3, 0.25):
+        assert compiled(x, rate).tolist() == step(x, rate).tolist(), rate
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize(
+    "asked", [lambda v: isinstance(v, float), lambda v: type(v) is float, lambda v: isinstance(v, int)]
+)
+def test_the_class_of_a_number_taken_out_of_a_tensor(asked):
+    def step(x):
+        v = x.sum().item()
+        return x * 2 if asked(v) else x * 3
+
+    compiled = genesis.compile(step)
+    for x in (genesis.ones(3), genesis.zeros(3), genesis.tensor([1, 2])):
+        assert compiled(x).tolist() == step(x).tolist()

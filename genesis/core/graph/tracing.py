@@ -79,11 +79,13 @@ class HostNumber(float):
     """The value of a host number while a trace is being made; ``var`` stands for it in the graph.
 
     Tensors can be combined with it, and numbers: that gives another one. What Python decides by it (``if x:``,
-    ``x < 1``) the graph is held for. Outside of the trace it is what ``ask`` says now.
+    ``x < 1``) the graph is held for. Outside of the trace it is what ``ask`` says now. What reads it in C, past its methods,
+    reads another number where the trace is to show that nothing does, see `genesis.jit.asked`.
     """
 
-    __slots__ = ("after", "ask", "free", "var", "whole")
+    __slots__ = ("after", "ask", "free", "value", "var", "whole")
     var: Any
+    value: float  # what it is in the trace
     ask: Callable[[], float]
     after: int  # how many counts had gone up when it was asked for
     free: bool  # whether it does not depend on these
@@ -151,6 +153,7 @@ for _name in (
     "pow",
     "rpow",
     "neg",
+    "pos",
     "abs",
 ):
     setattr(HostNumber, f"__{_name}__", _combined(f"__{_name}__"))
@@ -164,15 +167,21 @@ for _name in (
     "floor",
     "ceil",
     "divmod",
+    "rdivmod",
     "str",
     "repr",
     "format",
+    "hash",
+    "getnewargs",
 ):
     setattr(HostNumber, f"__{_name}__", _refused(f"__{_name}__"))
+for _name in ("as_integer_ratio", "is_integer", "hex", "conjugate"):
+    setattr(HostNumber, _name, _refused(_name))
+HostNumber.__copy__ = lambda self: self  # type: ignore[attr-defined]
+HostNumber.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 HostNumber.real = property(lambda self: self)  # type: ignore[assignment]
 HostNumber.__array__ = _refused("__float__")  # type: ignore[attr-defined]
 HostNumber.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy's functions refuse it
-HostNumber.__hash__ = float.__hash__  # type: ignore[method-assign]
 
 
 def host(value: Callable[[], float]) -> float:

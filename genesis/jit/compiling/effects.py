@@ -22,19 +22,21 @@ import numpy as np
 
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import PLAIN
+from genesis.core.graph.tracing import PLAIN, HostNumber
 from genesis.core.graph.version import WRITES
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
 from genesis.jit.compiling.reads import Reads
 from genesis.jit.compiling.stops import Effect, Leaked, Position, Stopped, position
 from genesis.jit.compiling.stores import (
     Store,
+    kinds_asked_of,
     makes,
     names_of,
     reads_of,
     remainders_of,
     stores_of,
 )
+from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.writers import CONTAINERS, WRITING, Writer, receiver, writers_of
 from genesis.jit.compiling.young import is_young, stores_in
 
@@ -42,6 +44,7 @@ _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
 _OF_STACKS = ("enter_context", "push", "callback", "close", "pop_all")  # of `contextlib`
+_STANDING = HostNumber, Number, HostValue  # for what is another one at each call
 _LOOKING, _WRITING = "says what a tensor is", "writes to items of one"
 _LOOKS = [
     "shape", "dtype", "device", "ndim", "size", "dim", "numel", "itemsize", "element_size", "nbytes", "stride",
@@ -309,6 +312,10 @@ class Watch(Reads):
         self._read_unnamed(frame, code)
         if self.numbers and any([not c or isinstance(self._value(frame, c), str) for c in remainders_of(code)]):
             raise Leaked(self._sources_of(frame))  # text is made of floats past their methods
+        if any(
+            [type(self._value(frame, chain)) in _STANDING if chain else self.numbers for chain in kinds_asked_of(code)]
+        ):
+            raise Leaked(self._sources_of(frame))  # it is another class in a trace
         if self.known is not None:
             self._meet(frame, code)
 

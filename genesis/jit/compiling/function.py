@@ -22,7 +22,7 @@ from genesis.core.graph.site import warn_user
 from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.entries import Entry, aside, only_numbers
 from genesis.jit.compiling.reasons import Reasons
-from genesis.jit.compiling.stops import Stopped
+from genesis.jit.compiling.stops import Leaked, Stopped
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.tracing import Tracing, not_again
@@ -202,7 +202,7 @@ class CompiledFunction:
         try:
             with collector.waiting():
                 entry = self._tracing.entry(leaves, args, kwargs, first=True)
-        except (Exception, Stopped, SystemExit):
+        except (Exception, Stopped, Leaked, SystemExit):
             result = self._watched(key, args, kwargs)
             self._started = True
             return result

@@ -84,6 +84,7 @@ class Hosts:
             return FunctionType(code, scope, code.co_name, None, inside), tuple([filled[n] for n in sets])
 
         call = HostCall(title, build)
+        call.plain = [leaf for leaf in leaves.values() if type(leaf) in PLAIN]
         reading = Reading(statement, cells, call, self._cell, self.tracer._is_open)
         known = KNOWN[code.co_filename, code.co_firstlineno, code.co_name]
         try:

@@ -125,6 +125,7 @@ class HostCall:
         title: where it is
         build: gives the function, and the cells of what it sets, for what its leaves are now
         told: which of what was computed it reads
+        plain: the numbers and strings that it reads
         early: whether it comes before the step writes to tensors
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
         sets: attributes of objects of this package, or of what nobody knows
@@ -139,6 +140,7 @@ class HostCall:
     def __init__(self, title: str, build: Callable[[Now], tuple[Callable[[], Any], tuple[CellType, ...]]]) -> None:
         self.title, self.build = title, build
         self.told: list[int] = []
+        self.plain: list[Any] = []
         self.changes: list[tuple[Any, Any]] = []
         self.blind, self.raises, self.early, self.feeds = True, False, False, False
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()

@@ -246,3 +246,20 @@ def remainders_of(code: CodeType) -> tuple[Chain, ...]:
             elif (chain := chain_of(left)) is not None:
                 lefts.append(chain)
     return tuple(lefts)
+
+
+@functools.lru_cache(maxsize=4096)
+def kinds_asked_of(code: CodeType) -> tuple[Chain, ...]:
+    """What the code asks for its class: a chain, () for what nobody knows."""
+    steps, asked = steps_of(code), list[Chain]()
+    for i, step in enumerate(steps):
+        if step.name == "LOAD_ATTR" and step.value == "__class__":
+            asked.append(chain_of(steps[begin_of(steps, i) : i]) or ())
+        elif step.name in _GLOBAL and step.value == "type":
+            begin = i + 1 + (steps[i + 1].name == "PUSH_NULL")
+            end = begin + 1
+            while end < len(steps) and steps[end].name == "LOAD_ATTR":
+                end += 1
+            called = end < len(steps) and steps[end].name in ("PRECALL", "CALL")
+            asked.append((chain_of(steps[begin:end]) or ()) if called else ())
+    return tuple(asked)

@@ -34,11 +34,13 @@ from genesis.jit.compiling.taken import Taken
 from genesis.jit.compiling.unknown import refuse_unnamed, slots_of, unknown
 from genesis.jit.compiling.values import ValueNeeded
 from genesis.jit.guards import Guards
+from genesis.jit.numbers import Decision, Formula, StillFloat, identity, read_by
 from genesis.jit.numbers import Entry as NumberEntry
-from genesis.jit.numbers import StillFloat, read_by
 from genesis.jit.program import Program
 
 STATEMENTS = 24  # that Python does at each call
+LOOKED_INTO = "something looks into a number that changes, past its methods"
+RAW = 1.3e200, -7.7e-200  # what numbers are for functions in C: no program has such
 compiling: ContextVar[bool] = ContextVar("genesis_compiling", default=False)
 
 
@@ -88,17 +90,21 @@ class Tracing:
     def with_numbers(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> tuple[Any, Entry]:
         """A graph that asks for the floats that change, as far as that can be; and its key."""
         while self.read or self.read_arguments:
+            before = set(self.read)
             try:
                 return key, self.entry(leaves, args, kwargs)
             except Leaked as leak:
-                constant = leak.args[0] & set(self.read)
+                constant = leak.args[0] & before
             except Exception:
                 constant = set()
             self.constant |= constant or (set(self.read) | self.read_arguments)
             self.read = {at: entry for at, entry in self.read.items() if at not in self.constant}
             self.read_arguments -= self.constant
             key = self.key(leaves, key[0])
-        return key, self.entry(leaves, args, kwargs)
+        try:
+            return key, self.entry(leaves, args, kwargs)
+        except Leaked:  # of a number that is asked for since then
+            raise NotKept(LOOKED_INTO) from None
 
     def forget_unused(self) -> bool:
         """Empty what was set up and not used in the call that has ended; whether there was such."""
@@ -124,6 +130,10 @@ class Tracing:
                         watch = self.taken.watch()
                         with unknown(slots):
                             self._traced(watch, args, kwargs, given)
+                    if self.read or given:
+                        again = self._traced(self.taken.watch(), args, kwargs, given, RAW[1])
+                        if told(*again) != told(traced, decided):
+                            raise NotKept(LOOKED_INTO)
                 if decided.calls and not graph.program.calls:
                     raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
                 if first and _holds_once(graph.program):
@@ -166,13 +176,15 @@ class Tracing:
         holder.update({i: leaves[i] for i in read})
         return {i: Given(holder, i) for i in read}
 
-    def _traced(self, watch: Watch, args: Any, kwargs: Any, given: dict[int, Given]) -> tuple[Graph | Joint, Decided]:
+    def _traced(
+        self, watch: Watch, args: Any, kwargs: Any, given: dict[int, Given], raw: float = RAW[0]
+    ) -> tuple[Graph | Joint, Decided]:
         guards, read = Guards(self.original), tuple(self.read.values())
         guards.names.leave(read)
         for one in self.taken.statements.values():
             guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
         tracer, watch.numbers = JointTracer(self.name, guards), bool(read or given)
-        tracer.watch = watch
+        tracer.watch, tracer.raw = watch, raw if watch.numbers else None
         tracer.values.keeps_statements, watch.changed = self.keeps, tracer.hosts.kept
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -217,6 +229,17 @@ class Tracing:
         joint = divided(tracer, graph)
         _refuse_arguments(joint.forward.program)
         return joint, joint.decided
+
+
+def told(traced: Graph | Joint, decided: Decided) -> Any:
+    """What a trace says of numbers: equal for two of them in which these are the same."""
+    graph, programs = traced, list[Program]()
+    if isinstance(traced, Joint):
+        graph, programs = traced.forward, [traced.backward]
+    numbers = [identity(ask) for ask in graph.binding.numbers if isinstance(ask, NumberEntry | Formula)]
+    decisions = [(guard.ask.identity(), guard.answer) for guard in graph.binding.guards if isinstance(guard, Decision)]
+    plain = [call.plain for call in decided.calls]
+    return [p.digest for p in (graph.program, *programs)], numbers, decisions, repr((decided.answers, plain))
 
 
 def not_again(effect: Effect) -> str:
