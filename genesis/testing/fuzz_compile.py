@@ -123,6 +123,7 @@ class Program(NamedTuple):
     state: str = ""  # what there is besides
     calls: Sequence[str] = (FRESH,) * CALLS  # arguments
     home: str = "globals"  # where the function finds what it reads, see `fuzz_homes`
+    parameters: str = "x"  # of the function
 
 
 def written(seed: int) -> Program:
@@ -180,7 +181,7 @@ def _scope(program: Program) -> dict[str, Any]:
     scope["opt"] = eval(program.optimizer, scope)
     scope |= {"Stop": Stop, "suppress": suppress, "shown": list}
     exec(program.state, scope)
-    scope["step"], scope["moved"] = HOMES[program.home](program.step, scope)
+    scope["step"], scope["moved"] = HOMES[program.home](program.step, scope, program.parameters)
     return scope
 
 
@@ -198,11 +199,13 @@ def ran(program: Program, compiled: bool) -> list[Any]:
     """What is seen after each call."""
     scope, seen = _scope(program), []
     step = genesis.compile(scope["step"]) if compiled else scope["step"]
-    for call in range(CALLS):
+    scope["given"] = lambda *args, **kwargs: (args, kwargs)
+    for call, text in enumerate(program.calls):
         scope["angles"] = np.cos(np.arange(12) * (call + 1)).astype(np.float32)
-        x = scope["x"] = eval(program.calls[call], scope)
+        args, kwargs = eval(f"given({text})", scope)
+        x = scope["x"] = args[0]
         try:
-            results = scope["results"] = step(x)
+            results = scope["results"] = step(*args, **kwargs)
         except Stop:
             results = ()
         if program.outside and results:
@@ -233,8 +236,9 @@ def repaired(program: Program) -> tuple[Program, list[Any]]:
                 program = program._replace(step=[*program.step[:-1], last])
             elif program.outside not in ("", OUTSIDE[0]):
                 program = program._replace(outside=OUTSIDE[0])
-            elif program.outside or any(program.between) or program.calls != (FRESH,) * CALLS:
-                program = program._replace(outside="", between=[""] * CALLS, calls=(FRESH,) * CALLS)
+            elif program.outside or any(program.between) or program.calls != (FRESH,) * len(program.calls):
+                count = len(program.calls)
+                program = program._replace(outside="", between=[""] * count, calls=(FRESH,) * count)
             else:
                 raise
 

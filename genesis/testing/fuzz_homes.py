@@ -18,19 +18,19 @@ from typing import Any
 Made = tuple[Any, Callable[[], None]]
 DATA = [
     "w1", "w2", "w3", "buf", "turned", "parameters", "log", "box", "net", "limit", "opt", "block", "counted", "fails",
-    "kept", "named", "mean", "sched", "scaler", "gen", "tally", "pair",
+    "kept", "named", "mean", "sched", "scaler", "gen", "tally", "pair", "settings", "table", "ladder",
 ]  # fmt: skip
 
 
-def in_globals(statements: Sequence[str], scope: dict[str, Any]) -> Made:
-    _run("def step(x):\n" + indent("\n".join(statements), " " * 4), scope)
+def in_globals(statements: Sequence[str], scope: dict[str, Any], parameters: str) -> Made:
+    _run(f"def step({parameters}):\n" + indent("\n".join(statements), " " * 4), scope)
     return scope["step"], lambda: None
 
 
-def in_a_closure(statements: Sequence[str], scope: dict[str, Any]) -> Made:
+def in_a_closure(statements: Sequence[str], scope: dict[str, Any], parameters: str) -> Made:
     names = [name for name in DATA if name in scope]
     body = indent("\n".join(statements), " " * 8)
-    _run(f"def home({', '.join(names)}):\n    def step(x):\n{body}\n    return step", scope)
+    _run(f"def home({', '.join(names)}):\n    def step({parameters}):\n{body}\n    return step", scope)
     step: FunctionType = scope["home"](*[scope[name] for name in names])
     cells = dict(zip(step.__code__.co_freevars, step.__closure__ or (), strict=True))
 
@@ -41,11 +41,11 @@ def in_a_closure(statements: Sequence[str], scope: dict[str, Any]) -> Made:
     return step, moved
 
 
-def in_an_object(statements: Sequence[str], scope: dict[str, Any]) -> Made:
+def in_an_object(statements: Sequence[str], scope: dict[str, Any], parameters: str) -> Made:
     names = [name for name in DATA if name in scope]
     read = re.compile(rf"(?<![\w.'])({'|'.join(names)})\b(?!=)")  # neither an attribute nor a keyword
     body = indent(read.sub(r"self.\1", "\n".join(statements)), " " * 8)
-    _run(f"class Home:\n    def step(self, x):\n{body}", scope)
+    _run(f"class Home:\n    def step(self, {parameters}):\n{body}", scope)
     home = scope["Home"]()
 
     def moved() -> None:
@@ -68,7 +68,7 @@ def _run(source: str, scope: dict[str, Any]) -> None:
     exec(compile(source, name, "exec"), scope)
 
 
-HOMES: dict[str, Callable[[Sequence[str], dict[str, Any]], Made]] = {
+HOMES: dict[str, Callable[[Sequence[str], dict[str, Any], str], Made]] = {
     "globals": in_globals,
     "a closure": in_a_closure,
     "an object": in_an_object,

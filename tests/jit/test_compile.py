@@ -13,7 +13,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
-from genesis.testing import fuzz_compile, fuzz_hidden, fuzz_recipes, fuzz_training
+from genesis.testing import fuzz_compile, fuzz_hidden, fuzz_numbers, fuzz_recipes, fuzz_training
 
 
 class Net(nn.Module):
@@ -792,6 +792,13 @@ def test_random_recipes_that_read_and_write_unseen():
     counts, wrong = fuzz_compile.check(40, write=fuzz_hidden.written)
     assert not wrong, (wrong, counts)
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 2
+
+
+@pytest.mark.slow
+def test_random_recipes_with_numbers_that_change():
+    counts, wrong = fuzz_compile.check(40, write=fuzz_numbers.written)
+    assert not wrong, (wrong, counts)
+    assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 8
 
 
 @pytest.mark.parametrize("seed", [1052, 1127, 1187, 3002765])
