@@ -131,9 +131,7 @@ class Tracing:
                         with unknown(slots):
                             self._traced(watch, args, kwargs, given)
                     if self.read or given:
-                        again = self._traced(self.taken.watch(), args, kwargs, given, RAW[1])
-                        if told(*again) != told(traced, decided):
-                            raise NotKept(LOOKED_INTO)
+                        self._refuse_looks(told(traced, decided), args, kwargs, given)
                 if decided.calls and not graph.program.calls:
                     raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
                 if first and _holds_once(graph.program):
@@ -159,6 +157,15 @@ class Tracing:
             finally:
                 compiling.reset(token)
         raise NotKept(f"Python does more than {STATEMENTS} things")
+
+    def _refuse_looks(self, seen: Any, args: Any, kwargs: Any, given: dict[int, Given]) -> None:
+        """Trace once more, with other numbers for functions in C: refuse a function that ``seen`` is not true of then."""
+        try:
+            again = told(*self._traced(self.taken.watch(), args, kwargs, given, RAW[1]))
+        except (Exception, Stopped, Conflict, Anew, Moving):
+            again = None
+        if again != seen:
+            raise NotKept(LOOKED_INTO)
 
     def _take(self, watch: Watch, error: BaseException) -> bool:
         """Have Python do at each call what an error comes from; whether that can be."""
