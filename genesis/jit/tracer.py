@@ -211,6 +211,9 @@ class Tracer(AskedNumbers):
     def depends(self, thing: Dependable) -> None:
         self.guards.depends(thing)
 
+    def mode_set(self, module: Any, mode: bool) -> None:
+        """The function is about to set whether a module is in training."""
+
     def asks_modes(self) -> None:
         """The function asks whether gradients are recorded."""
         self.guards.modes.asks = True

@@ -10,7 +10,7 @@ from genesis.base.text import name_of
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.modes import ACTIVE
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, depends, plain_only
+from genesis.core.graph.tracing import Dependable, depends, plain_only, tracer
 from genesis.nn.conversions import Conversions
 from genesis.nn.hooks import (
     EVERY_MODULE,
@@ -317,7 +317,10 @@ class Module(ModuleState, Conversions, Dependable):
         """Set training mode here and below; returns the module."""
         if not isinstance(mode, bool):
             raise ArgumentValueError(message("train", f"mode must be True or False, got {mode!r}"))
+        active = tracer.get()
         for module in self.modules():
+            if active is not None:
+                active.mode_set(module, mode)
             module.training = mode
         return self
 

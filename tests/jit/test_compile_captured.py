@@ -345,3 +345,54 @@ def test_the_gradient_of_an_argument_is_refused_with_a_sentence():
             step(x)
             assert x.grad.tolist() == [1.0] * 3
     assert w.grad.tolist() == [3.0] * 3
+
+
+# ---- whether modules are in training
+
+
+def training_where(line):
+    """The losses, gradients and modes of a step that sets whether its model is in training, as it is and compiled."""
+    ways = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model, seen = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.BatchNorm1d(4)), []
+        if line == "before":
+            model.eval()
+
+        def step(x, on, model=model):
+            if line in ("first", "between"):
+                model.train(on)
+            if line == "validation":
+                model.eval()
+                with genesis.no_grad():
+                    score = model(x).sum()
+                model.train()
+            with genesis.set_grad_enabled(model[0].training):
+                loss = model(x).square().mean()
+            if loss.requires_grad:
+                loss.backward()
+            if line == "between":
+                model[1].eval()
+                loss = loss + model(x).mean()
+            if line in ("last", "before"):
+                model.train(on)
+            return loss.detach() + (score if line == "validation" else 0)
+
+        run = genesis.compile(step, fullgraph=True) if compiled else step
+        for call, on in enumerate([True, True, False, True, True, False, False, True]):
+            x = genesis.arange(12.0).reshape(3, 4).cos() * (call + 1)
+            seen += [run(x, on).item(), [m.training for m in model.modules()]]
+            seen += [None if p.grad is None else p.grad.tolist() for p in model.parameters()]
+            seen += [b.tolist() for b in model.buffers()]
+            if call == 4:
+                model.train(line != "before")
+        ways.append((seen, run))
+    return ways
+
+
+@pytest.mark.parametrize("line", ["first", "last", "between", "before", "validation"])
+def test_what_sets_whether_modules_are_in_training_does_so_at_each_call(line):
+    with fuzz_compile.arithmetic(False):
+        (expected, _), (seen, run) = training_where(line)
+    assert seen == expected
+    assert len(run._recent) <= {"validation": 2, "first": 4}.get(line, 5)

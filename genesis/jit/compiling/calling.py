@@ -160,6 +160,7 @@ def _computed(
     settled += [*_counted(text, graph), *_set_gradients(text, graph, step)]
     settled += [] if again is None else [f"if not kept: {text.name(again)}.keep(values)"]
     settled += [f"{f'x{x}' if x.__class__ is int else text.name(x)}.requires_grad_({now})" for x, now in decided.turned]
+    settled += [f"{text.name(module.__dict__)}['training'] = {now}" for module, now in decided.modes]
     if not settled and not graph.program.writes:
         yield "except BaseException:"
         yield from ["    " + line for line in (*undo, "raise")]

@@ -83,6 +83,7 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.closed,
         tracer.closed_told,
         tuple(tracer.turned),
+        tracer.modes,
         tracer.shared,
         tracer.asked_gradients,
     )

@@ -147,6 +147,7 @@ class Entry:
                 or decided.returned
                 or decided.calls
                 or decided.turned
+                or decided.modes
                 or decided.gradients
                 or self.given
             ):

@@ -78,6 +78,7 @@ class Decided:
         told: how many tensors these are told: they are results behind those of the function
         behind: how many of the calls come before each question
         turned: arguments and captured leaves that begin to require grad, or stop
+        modes: the modules of which the function sets whether they are in training, and whether they are in the end
         gradients: those that were asked for while arguments that require grad led to the roots
         shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
@@ -94,6 +95,7 @@ class Decided:
     closed: Ends = ()
     closed_told: Ends = ()
     turned: tuple[tuple[int | Tensor, bool], ...] = ()
+    modes: tuple[tuple[Any, bool], ...] = ()
     shared: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     gradients: Asked | None = None
 
@@ -123,6 +125,8 @@ class JointTracer(Tracer):
         self.closed: Ends = ()
         self.closed_told: Ends = ()
         self.turned: list[tuple[int | Tensor, bool]] = []  # see `Decided`
+        self.modes: tuple[tuple[Any, bool], ...] = ()  # see `Decided`
+        self.modes_before: dict[int, tuple[Any, bool]] = {}  # of these modules
         self.asked_gradients: Asked | None = None  # see `Decided`
         self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
 
@@ -202,6 +206,7 @@ class JointTracer(Tracer):
         self.hosts.settle()
         self._refuse_histories(arguments)
         self.turned = self._turns(arguments)
+        self.modes = self._modes()
         leaves, self.structure = leaves_of(result, [a.tensor() for a in arguments])
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
@@ -227,6 +232,26 @@ class JointTracer(Tracer):
                 text = f"what is written into {what} has a history, which would be that of the tensor then"
                 hint = "write under no_grad, or what is detached"
                 raise GraphError(message("compile", text, [("tensor", x._spec()), ("by", x._node.name())], hint))
+
+    def mode_set(self, module: Any, mode: bool) -> None:
+        """See there. Where that is no change the graph holds as long as it is none."""
+        if module.training is mode:
+            self.depends(module)
+        self.modes_before.setdefault(id(module), (module, module.training))
+
+    def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return super()._record(fn, args, kwargs)
+        finally:  # what was read before it was set is as it was, for the guards
+            for module, before in self.modes_before.values():
+                module.__dict__["training"] = before
+
+    def _modes(self) -> tuple[tuple[Any, bool], ...]:
+        """Whether the modules are in training now of which the function has set that."""
+        if self.modes_before and any([call.raises or call.may_raise or not call.blind for call in self.hosts.calls]):
+            text = "whether a module is in training is set beside what Python does, which may look at that"
+            raise GraphError(message("compile", text, hint="set it outside"))
+        return tuple([(module, module.training) for module, _ in self.modes_before.values()])
 
     def _turns(self, arguments: list[Capture]) -> list[tuple[int | Tensor, bool]]:
         """What requires grad now and did not before, or the other way."""
