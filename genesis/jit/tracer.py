@@ -211,6 +211,9 @@ class Tracer(AskedNumbers):
     def depends(self, thing: Dependable) -> None:
         self.guards.depends(thing)
 
+    def changes(self, thing: Any, what: str) -> None:
+        """Something of an object is about to change; a subclass may refuse that."""
+
     def mode_set(self, module: Any, mode: bool) -> None:
         """The function is about to set whether a module is in training."""
 

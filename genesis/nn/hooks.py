@@ -15,6 +15,7 @@ from genesis.core.functions.function import Function
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import changes
 
 
 class ModuleHooks:
@@ -67,6 +68,12 @@ def hooks_of(module: Any) -> ModuleHooks:
     if module._hooks is None:
         module._hooks = ModuleHooks()
     return module._hooks  # type: ignore[no-any-return]
+
+
+def changing(module: Any) -> ModuleHooks:
+    """The hooks of a module, one more of which is about to be registered."""
+    changes(module, f"a hook is registered on a {type(module).__name__}")
+    return hooks_of(module)
 
 
 def add(

@@ -20,6 +20,7 @@ from genesis.nn.hooks import (
     ModuleHooks,
     add,
     call_with_hooks,
+    changing,
     hooks_of,
     registered,
 )
@@ -362,7 +363,7 @@ class Module(ModuleState, Conversions, Dependable):
         ``with_kwargs``: ``hook(module, args, kwargs)``, which may return both. ``prepend``: before the hooks that are
         there.
         """
-        return add(hooks_of(self).forward_pre, hook, prepend, with_kwargs)
+        return add(changing(self).forward_pre, hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
@@ -372,11 +373,11 @@ class Module(ModuleState, Conversions, Dependable):
         ``with_kwargs``: ``hook(module, args, kwargs, output)``. ``always_call``: also when forward raises (then output
         is None).
         """
-        return add(hooks_of(self).forward, hook, prepend, with_kwargs, always_call)
+        return add(changing(self).forward, hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` when the gradients of the outputs are known; it may return other ones."""
-        return add(hooks_of(self).backward_pre, hook, prepend)
+        return add(changing(self).backward_pre, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known; it may return
@@ -391,7 +392,7 @@ class Module(ModuleState, Conversions, Dependable):
         >>> layer(genesis.ones(1, 2, requires_grad=True)).sum().backward()
         (tensor([[1.]]),)
         """
-        return add(hooks_of(self).backward, hook, prepend)
+        return add(changing(self).backward, hook, prepend)
 
     register_backward_hook = register_full_backward_hook
 

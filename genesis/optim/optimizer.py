@@ -18,7 +18,7 @@ from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, depends, keep, plain_only, tracer, unwatched
+from genesis.core.graph.tracing import Dependable, changes, depends, keep, plain_only, tracer, unwatched
 from genesis.optim.hooks import added, every, hooked
 from genesis.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
@@ -120,6 +120,7 @@ class Optimizer(Dependable):
             ValueError: options that make no sense, a parameter that is not a leaf, or that is there already
         """
         name = type(self).__name__
+        changes(self, f"a group of parameters is added to a {name}")
         if not isinstance(param_group, Mapping) or "params" not in param_group:
             got = (
                 type(param_group).__name__

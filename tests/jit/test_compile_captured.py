@@ -1,5 +1,6 @@
 """What a compiled function reads of the outside is at each call what it is then: objects, containers and all in them."""
 
+import linecache
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -396,3 +397,37 @@ def test_what_sets_whether_modules_are_in_training_does_so_at_each_call(line):
         (expected, _), (seen, run) = training_where(line)
     assert seen == expected
     assert len(run._recent) <= {"validation": 2, "first": 4}.get(line, 5)
+
+
+# ---- what methods of this package change
+
+CHANGES = {
+    "a hook": "model.register_forward_hook(lambda m, a, o: o * 0.5); y = model(x)",
+    "a hook for one call": "handle = model.register_forward_hook(lambda m, a, o: o * 0.5); y = model(x); handle.remove()",
+    "a hook that is removed": "y = model(x); handle.remove()",
+    "a group": "optimizer.add_param_group({'params': [nn.Parameter(ones(2))]}); y = model(x)",
+    "memory": "model.weight.data = model.weight.data * 0.5; y = model(x)",
+}
+
+
+@pytest.mark.filterwarnings("ignore:compile")  # what is not compiled is right
+@pytest.mark.parametrize("line", CHANGES.values(), ids=CHANGES)
+def test_what_methods_of_modules_and_optimizers_change(line):
+    def seen(compiled):
+        genesis.manual_seed(0)
+        model = nn.Linear(4, 4)
+        optimizer = genesis.optim.SGD(model.parameters(), lr=0.1)
+        handle = model.register_forward_hook(lambda m, a, o: o + 1)
+        scope = {"model": model, "optimizer": optimizer, "handle": handle, "nn": nn, "ones": genesis.ones}
+        source, name = f"def step(x):\n    {line}\n    return y.detach()\n", f"<{line}>"
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
+        exec(compile(source, name, "exec"), scope)
+        step, results = scope["step"], []
+        run = genesis.compile(step) if compiled else step
+        for call in range(4):
+            results.append(run(genesis.full((3, 4), 0.5 + call)).tolist())
+            results += [len(optimizer.param_groups), len(model._forward_hooks), model.weight.tolist()]
+        return results
+
+    with fuzz_compile.arithmetic(False):
+        assert seen(True) == seen(False)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.base.locks import process_lock
+from genesis.core.graph.tracing import changes
 
 if TYPE_CHECKING:
     from genesis.core.graph.node import AccumulateGrad, Node
@@ -42,6 +43,8 @@ class RemovableHandle:
         hooks[self._id] = hook
 
     def remove(self) -> None:
+        if self._id in self._hooks:
+            changes(self._hooks, "a hook is removed")
         self._hooks.pop(self._id, None)
 
     def __enter__(self) -> RemovableHandle:

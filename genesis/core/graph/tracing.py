@@ -75,6 +75,13 @@ def depends(thing: Dependable) -> None:
         active.depends(thing)
 
 
+def changes(thing: Any, what: str) -> None:
+    """Say that something of an object is about to change, which a graph would not do again: what that is."""
+    active = tracer.get()
+    if active is not None:
+        active.changes(thing, what)
+
+
 class HostNumber(float):
     """The value of a host number while a trace is being made; ``var`` stands for it in the graph.
 

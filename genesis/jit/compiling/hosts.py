@@ -38,7 +38,7 @@ from genesis.jit.compiling.leaves import (
 )
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stops import Anew, Set
-from genesis.jit.compiling.stores import caught, sets_gradients
+from genesis.jit.compiling.stores import caught, sets_gradients, stores_of
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import Reading
 from genesis.jit.compiling.writers import CONTAINERS
@@ -70,6 +70,10 @@ class Hosts:
         if sets_gradients(code):
             raise NotKept(
                 message("compile", f"a .grad is set at {title}, what is added to it behind that would be lost")
+            )
+        if any([store.name == "data" for store in stores_of(code)]):
+            raise NotKept(
+                message("compile", f"the memory of a tensor is exchanged at {title}: x.data.copy_(value) keeps it")
             )
         cells = dict(zip(code.co_freevars, statement.__closure__ or (), strict=True))
         own = tuple([name for name in own if name in cells])  # others are of comprehensions in it

@@ -31,6 +31,7 @@ from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.results import leaves_of
 from genesis.jit.compiling.stops import Conflict, Moving, Stopped
 from genesis.jit.compiling.values import Number, Values
+from genesis.jit.compiling.young import is_young
 from genesis.jit.memory import Capture
 from genesis.jit.program import Program
 from genesis.jit.traced import Traced
@@ -232,6 +233,11 @@ class JointTracer(Tracer):
                 text = f"what is written into {what} has a history, which would be that of the tensor then"
                 hint = "write under no_grad, or what is detached"
                 raise GraphError(message("compile", text, [("tensor", x._spec()), ("by", x._node.name())], hint))
+
+    def changes(self, thing: Any, what: str) -> None:
+        """See there. What the function makes itself it may change."""
+        if not is_young(thing):
+            raise GraphError(message("compile", f"{what}: a compiled call would not do it again"))
 
     def mode_set(self, module: Any, mode: bool) -> None:
         """See there. Where that is no change the graph holds as long as it is none."""
