@@ -357,10 +357,11 @@ def training_where(line):
     for compiled in (False, True):
         genesis.manual_seed(0)
         model, seen = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.BatchNorm1d(4)), []
+        other = nn.Linear(1, 1)
         if line == "before":
             model.eval()
 
-        def step(x, on, model=model):
+        def step(x, on, model=model, other=other):
             if line in ("first", "between"):
                 model.train(on)
             if line == "validation":
@@ -372,6 +373,9 @@ def training_where(line):
                 loss = model(x).square().mean()
             if loss.requires_grad:
                 loss.backward()
+            if line == "uncalled":
+                loss = loss * 2 if other.training else loss
+                other.train(on)
             if line == "between":
                 model[1].eval()
                 loss = loss + model(x).mean()
@@ -391,12 +395,12 @@ def training_where(line):
     return ways
 
 
-@pytest.mark.parametrize("line", ["first", "last", "between", "before", "validation"])
+@pytest.mark.parametrize("line", ["first", "last", "between", "before", "validation", "uncalled"])
 def test_what_sets_whether_modules_are_in_training_does_so_at_each_call(line):
     with fuzz_compile.arithmetic(False):
         (expected, _), (seen, run) = training_where(line)
     assert seen == expected
-    assert len(run._recent) <= {"validation": 2, "first": 4}.get(line, 5)
+    assert len(run._recent) <= {"validation": 2, "between": 6}.get(line, 4)
 
 
 # ---- what methods of this package change

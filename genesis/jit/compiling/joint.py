@@ -240,10 +240,10 @@ class JointTracer(Tracer):
             raise GraphError(message("compile", f"{what}: a compiled call would not do it again"))
 
     def mode_set(self, module: Any, mode: bool) -> None:
-        """See there. Where that is no change the graph holds as long as it is none."""
-        if module.training is mode:
-            self.depends(module)
-        self.modes_before.setdefault(id(module), (module, module.training))
+        """See there. The graph holds for calls before which it was what it is before this one: who knows what read it."""
+        self.depends(module)
+        if module.training is not mode:
+            self.modes_before.setdefault(id(module), (module, module.training))
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
