@@ -140,7 +140,7 @@ def test_offsets_are_of_32_bits_where_these_do(examples, long):
     """Those of the largest images of a batch, and of the batch that is too large for it."""
 
     def array(*shape):
-        n, c, h, w = shape
+        _, c, h, w = shape
         return SimpleNamespace(shape=shape, strides=(h * w * c, 1, w * c, c), dtype=np.dtype(np.float32))
 
     arrays = array(examples, 64, 112, 112), array(examples, 64, 56, 56)
@@ -157,6 +157,35 @@ def test_nan_and_equals():
         for size in (2, 3, 5):
             same(lambda x, size=size: F.max_pool1d(x, size, 1, return_indices=True), x)
         same(lambda x: F.max_pool1d(x, 2, return_indices=True), genesis.arange(8).reshape(1, 8).float())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["largest of windows", "means of windows", "bilinear"])
+def test_gradients_that_are_one_number(name, way):
+    """They are read where it is, whatever is innermost."""
+    function, (n, _, h, w) = FORMS[name]
+
+    def graded(x):
+        x = x.detach().requires_grad_()
+        function(x).sum().backward()
+        return x.grad
+
+    with emulated(way):
+        for x in (
+            tensor(n, 4, h, w),
+            tensor(n, h, w, 4).permute(0, 3, 1, 2),
+            tensor(1, 1, h, w),
+            tensor(n, 1, h, 1).expand(n, 4, h, w),
+        ):
+            same(graded, x, tolerance=2e-6)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_moves_elements_keeps_the_sign_of_a_zero(way):
+    with emulated(way):
+        x = genesis.tensor([[[-0.0, 0.0, -1.0]]])
+        for moved in (lambda x: F.interpolate(x, size=7), lambda x: F.pad(x, (2, 1), mode="reflect")):
+            same(lambda x, moved=moved: genesis.signbit(moved(x)), x)
 
 
 def test_no_elements():

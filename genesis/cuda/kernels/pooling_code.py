@@ -121,12 +121,12 @@ def _where(form: Form) -> list[str]:
     for name in form.operands:
         axes = [d for d in range(form.rank) if name in RESULTS[form.kind] or d not in form.axes]
         terms = [_times(f"c{d}", f"{name}_{d}", units[name] if d == last else 2) for d in axes]
-        lines.append(f"{name}_at = {' + '.join([t for t in terms if t]) or '0'}")
+        lines.append(f"{name}_at = {' + '.join(terms) or '0'}")
     return lines
 
 
 def _times(count: str, stride: str, unit: int) -> str:
-    return ("", count, f"{count} * {stride}")[unit]
+    return (f"{count} * 0", count, f"{count} * {stride}")[unit]
 
 
 def _unrolled(form: Form) -> set[int]:
@@ -198,7 +198,12 @@ def _sum(form: Form) -> list[str]:
 
     by = f"by.to(tl.{form.wide})"
     given = {"": "total", "*": f"(total * {by})", "/": f"divided(total, {by})"}[form.scaled]
-    return [f"total = {_tile(form, '0', form.wide)}", *_over_taps(form, tap), _stored("out", given)]
+    return [f"total = {_tile(form, _nothing(form), form.wide)}", *_over_taps(form, tap), _stored("out", given)]
+
+
+def _nothing(form: Form) -> str:
+    """What a sum begins with: of all that are there the one that leaves a zero its sign."""
+    return "-0.0" if form.whole and form.wide != "int64" else "0"
 
 
 def _largest(form: Form) -> list[str]:

@@ -126,7 +126,7 @@ def _meaning(form: Form, views: list[Any], numbers: dict[str, Any], by: float) -
         """Numbers for the elements along a spatial dimension."""
         return row.reshape([-1 if i == form.axes[d] else 1 for i in range(len(shape))])
 
-    total = np.zeros(shape, form.wide)
+    total = np.full(shape, -0.0 if form.whole and form.wide != "int64" else 0, form.wide)
     best = np.full(shape, np.iinfo(np.int64).min if form.wide == "int64" else -np.inf, form.wide)
     chosen: Any = None
     for tap in np.ndindex(form.taps):
@@ -275,6 +275,8 @@ def _joined(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], dims: tu
         extents.append(shape[d])
         for k, s in zip(steps, strides, strict=True):
             k.append(s[d])
+    if len(extents) == 1:  # there are rows
+        return (1,), [1, *extents], [[0, *k] for k in steps]
     return tuple([axes[d] for d in dims]), extents, steps
 
 

@@ -123,9 +123,12 @@ def _few(input: Any, rules: Any, count: int) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _are_few(rules: Any) -> bool:
-    """Whether an image has few windows: each is a column of a matrix, most of whose numbers are zero."""
+    """Whether an image has few windows: each is a column of a matrix, most of whose numbers are zero. (What only moves elements
+    keeps the sign of a zero.)
+    """
     windows = math.prod([sizes_of(rule)[1] for rule in rules])
-    return 0 < windows <= FEW and math.prod([rule[1] for rule in rules]) <= 1 << 10
+    summed = any([table(rule)[0].shape[1] > 1 for rule in rules])
+    return summed and 0 < windows <= FEW and math.prod([rule[1] for rule in rules]) <= 1 << 10
 
 
 def _infer_means(input: Spec, rules: Any, count: int) -> Any:

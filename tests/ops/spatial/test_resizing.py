@@ -87,6 +87,12 @@ def test_a_number_that_is_not_one_stays_where_it_is():
     assert F.avg_pool1d(x, 2, 1, 1).isnan().tolist() == [[[False, True, True, False, False, False, False]]]
 
 
+def test_nearest_elements_keep_the_sign_of_a_zero():
+    for size in (3, 40):
+        out = F.interpolate(genesis.tensor([[[-0.0, 0.0]]]), size=size)
+        assert genesis.signbit(out).sum().item() == -(-size // 2)
+
+
 @pytest.mark.parity
 @pytest.mark.parametrize("seed", range(40))
 def test_folds_are_those_of_pytorch(seed):
