@@ -36,6 +36,9 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz{parameters}):
     k = tl.arange(0, {k})
     left = a + z * az + m[:, None] * {am} + k[None, :] * {ak}
     right = b + z * bz + k[:, None] * {bk} + n[None, :] * {bn}
+    at = m[:, None] * N + n[None, :]
+    inside = (m[:, None] < M) & (n[None, :] < N)
+    {reads}
     total = tl.zeros([{m}, {n}], tl.{wide})
     for done in range(0, K, {k}):
         x = tl.load(left, mask=(m[:, None] < M) & (k[None, :] < K - done), other=0.0)
@@ -44,8 +47,6 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz{parameters}):
         left += {k} * {ak}
         right += {k} * {bk}
     {added}
-    at = m[:, None] * N + n[None, :]
-    inside = (m[:, None] < M) & (n[None, :] < N)
     {stored}
 """
 _ALONG = """
@@ -59,6 +60,9 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz{parameters}):
     k = tl.arange(0, {k})
     left = a + z * az + m[:, None, None] * {am} + k[None, None, :]
     right = b + z * bz + n[None, :, None] * {bn} + k[None, None, :]
+    at = m[:, None] * N + n[None, :]
+    inside = (m[:, None] < M) & (n[None, :] < N)
+    {reads}
     totals = tl.zeros([{m}, {n}, {k}], tl.float32)
     for done in tl.range(0, K, {k}, num_stages=3):
         x = tl.load(left + done, mask=(m[:, None, None] < M) & (k[None, None, :] < K - done), other=0.0)
@@ -66,8 +70,6 @@ def kernel(a, b, bias, c, M, N, K, am, ak, bk, bn, az, bz{parameters}):
         totals += x * y
     total = tl.sum(totals, 2)
     {added}
-    at = m[:, None] * N + n[None, :]
-    inside = (m[:, None] < M) & (n[None, :] < N)
     {stored}
 """
 _ADDED = "total += tl.load(bias + n, mask=n < N, other=0.0).to(tl.{wide})[None, :]"
@@ -131,11 +133,13 @@ class Tail:
     """What is done with the elements of a product, `total`, which are `at` numbers of memory, as far as they are `inside`.
 
     Attributes:
+        reads: what is read for that, which is asked for before anything is multiplied
         stored: whether they are stored themselves
         parameters: of the kernel, besides those of all products
     """
 
     functions: tuple[str, ...] = tuple(_HEAD)
+    reads: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     stored: bool = True
@@ -155,6 +159,14 @@ def source_of(
     added = _ADDED.format(wide=wide.name) if biased else ""
     stored = "\n".join([_STORED] * tail.stored + list(tail.lines)).strip()
     parameters = "".join([f", {name}" for name in tail.parameters])
-    names = {"added": added, "multiplied": multiplied, "wide": wide.name, "stored": stored, "parameters": parameters}
+    reads = "\n".join(tail.reads).strip()
+    names = {
+        "reads": reads,
+        "added": added,
+        "multiplied": multiplied,
+        "wide": wide.name,
+        "stored": stored,
+        "parameters": parameters,
+    }
     text = (_ALONG if tile.along else _SOURCE).format(m=tile.m, n=tile.n, k=tile.k, **steps, **names)
     return "\n".join([*tail.functions, text.lstrip()])

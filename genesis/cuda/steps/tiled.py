@@ -115,8 +115,10 @@ class Tiled(Launched):
         unit: Any = tuple([s == 1 for s in self.small.strides])
         tail = Tail()
         if self.loop is not None:
-            functions, lines = tail_of(self.loop.nest, self.loop.held, self.given, "total", "at", "inside")
-            tail = Tail(tuple(functions), tuple(lines), tuple([f"p{i}" for i in self.others]), self.stored)
+            functions, reads, lines = tail_of(self.loop.nest, self.loop.held, self.given, "total", "at", "inside")
+            tail = Tail(
+                tuple(functions), tuple(reads), tuple(lines), tuple([f"p{i}" for i in self.others]), self.stored
+            )
         return source_of(np.dtype(F32), self.small.tile, unit, self.base.biased, tail)
 
     def grid(self, count: int) -> Grid:

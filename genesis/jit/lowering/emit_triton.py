@@ -98,9 +98,9 @@ def emitted(nest: Nest, numbers: frozenset[int] = NONE, held: frozenset[int] = N
 
 def tail_of(
     nest: Nest, held: frozenset[int], operand: int, value: str, at: str, mask: str
-) -> tuple[list[str], list[str]]:
-    """The functions and the lines of a loop that is told how long it is, at the end of a kernel that has the elements of an
-    operand in registers.
+) -> tuple[list[str], list[str], list[str]]:
+    """The functions of a loop that is told how long it is, what it reads, and what it does, at the end of a kernel that has the
+    elements of an operand in registers then.
 
     Args:
         value, at, mask: the names of these elements, of where each is, and of which are there
@@ -138,17 +138,21 @@ class _Writer(Values):
         exact = [f"EXACT = tl.constexpr({self._exact()})", "", ""] if any(["EXACT" in x for x in self.lines]) else []
         return [*_HEAD, *exact, *needed(self.lines)]
 
-    def tail(self, operand: int, value: str, at: str, mask: str) -> tuple[list[str], list[str]]:
+    def tail(self, operand: int, value: str, at: str, mask: str) -> tuple[list[str], list[str], list[str]]:
         (loop,) = self.nest.body
         assert isinstance(loop, For) and not loop.totals
-        loads = {load for each in values_of(loop) for load in loads_of(each) if load.operand == operand}
-        self.scopes[-1].update(dict.fromkeys(loads, value))
+        loads = dict.fromkeys([load for each in values_of(loop) for load in loads_of(each)])
+        self.scopes[-1].update({load: value for load in loads if load.operand == operand})
         self.mask, self.axes = mask, list(loop.axes)
         self._count(loop.axes, at)
         if any([isinstance(each, For) or not self._has_lanes(each.value) for each in loop.body]):
             raise triton_code.unsupported("elements that are not those of one loop")
+        for load in loads:
+            if load.index is None:
+                self.value(load)
+        reads = len(self.lines)
         self.block(loop.body)
-        return self._functions(), self.lines
+        return self._functions(), self.lines[:reads], self.lines[reads:]
 
     def _exact(self) -> bool:
         """Whether something is stored with more bits than 16; sums of what is stored with 16 need no more either."""
