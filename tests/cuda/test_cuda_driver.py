@@ -351,7 +351,7 @@ CALLS = {
     "event_query": (8,), "event_synchronize": (8,), "elapsed": (8, 9), "load": (b"cubin" * 20,), "unload": (3,),
     "function": (3, "kernel"), "allow_shared": (3, 100000), "launch": (3, (1, 1, 1), 128, 0, 7, Parameters("Qi"), (A, 3)),
     "relax": (True,), "begin_capture": (7,), "end_capture": (7,), "is_capturing": (7,), "instantiate": (4,), "launch_graph": (4, 7),
-    "graph_destroy": (4,), "executable_destroy": (4,),
+    "graph_destroy": (4,), "executable_destroy": (4,), "zeros_in": (4,), "begin_with_zeros": (4, A, 8), "leave_out": (4, 9),
 }  # fmt: skip
 
 
