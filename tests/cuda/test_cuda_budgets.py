@@ -20,7 +20,6 @@ from genesis.cuda.kernels.lowering import PROCESSORS
 from genesis.cuda.runtime.connection import using
 from genesis.cuda.runtime.emulated import Emulated
 from genesis.cuda.runtime.emulated_memory import Spaces
-from genesis.cuda.steps import step as step_of_devices
 from genesis.cuda.steps.ready import STAYS
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.lowering.step import step_of
@@ -141,8 +140,7 @@ BUDGETS = {
 
 
 @pytest.mark.parametrize("name", BUDGETS)
-def test_launches_and_bytes(name, gpu, monkeypatch):
-    monkeypatch.setattr(step_of_devices, "FEW", 0)  # small arenas are planned as large ones are
+def test_launches_and_bytes(name, gpu):
     make, launches, moved, arena = BUDGETS[name]
     now = told(*make())
     assert (now.launches <= launches, now.moved <= moved, now.arena <= arena) == (True,) * 3, str(now)

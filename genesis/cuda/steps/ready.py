@@ -30,7 +30,6 @@ from genesis.cuda.recorded.executable import Executable
 from genesis.cuda.recorded.zeros import zeros_first
 from genesis.cuda.runtime.errors import CudaError, RaceError, StickyError
 from genesis.cuda.runtime.streams import Stream, current
-from genesis.cuda.steps.branches import Forked
 from genesis.cuda.steps.work import Work, made
 from genesis.jit.program import op_of
 
@@ -251,12 +250,11 @@ class Ready(Work):
         """Record the same as another graph; None if that cannot be done."""
         assert self.memory is not None
         memory, results = self.memory.planned(), self._made()
-        driver, ways = self.on.enter(), self.step.branches
-        forked = Forked(ways, self.on) if ways.side else None
+        driver = self.on.enter()
         driver.begin_capture(stream.handle)
         try:
             with taking(memory):
-                self.work(staged, results, forked)
+                self.work(staged, results)
             graph = driver.end_capture(stream.handle)
         except StickyError:
             raise
@@ -269,9 +267,6 @@ class Ready(Work):
         except BaseException:
             self._stopped(driver, stream)
             raise
-        finally:
-            if forked is not None:
-                forked.close()
         self.step.graphs += not self.graphs and not self.here
         kept = [a for i, a in enumerate(staged) if isinstance(a, CudaArray) and i not in self.here]
         shared = memory.over()

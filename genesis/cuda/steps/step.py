@@ -9,8 +9,7 @@ from then on a call is:
     the graph                                                       one launch
 
 Results are where the graph wrote them: two graphs take turns, and one is launched again when nobody has its results any
-more (`genesis.cuda.steps.ready`). Launches that others do not wait for are a branch of their own in them
-(`genesis.cuda.steps.branches`). Parameters, and what else is captured, are read and written where they are. A step in
+more (`genesis.cuda.steps.ready`). Parameters, and what else is captured, are read and written where they are. A step in
 which the CPU computes something, and one of few launches and large arguments, stays as in the first call.
 """
 
@@ -18,14 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.cuda.kernels.padded import MOVED
 from genesis.cuda.runtime import connection
 from genesis.cuda.steps.apart import apart
-from genesis.cuda.steps.branches import Branches, branches
 from genesis.cuda.steps.halves import narrowed
 from genesis.cuda.steps.joined import joined
 from genesis.cuda.steps.losses import with_gradients
@@ -41,7 +38,6 @@ from genesis.jit.lowering.step import Step
 from genesis.jit.program import Program
 from genesis.jit.storage import Region
 
-FEW = 1 << 22  # bytes of an arena in which each value has memory of its own
 LAUNCH = 10e-6  # seconds of the host for a launch, beside an H200
 
 
@@ -69,7 +65,6 @@ class DeviceStep(Step):
             self.targets,
             copy_launch,
             may_fail=False,
-            few=FEW,
         )
         self.passed = self._passed_on()
         copied = {Where("result", i) for i in self.passed}
@@ -80,11 +75,6 @@ class DeviceStep(Step):
         self.small = False  # a graph's results are in memory that it knows: nobody gives it other memory
         self._calls = {id(phase): Called(phase) for phase in self.phases if not phase.stages}
         self._ready: Ready | None = None
-
-    @cached_property
-    def branches(self) -> Branches:
-        """Which launches are side by side in a graph."""
-        return branches(self)
 
     def _why_no_graph(self) -> str:
         """Arguments that are so large that copying them to where a graph reads them takes longer than the host for launches."""

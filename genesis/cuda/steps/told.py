@@ -72,9 +72,8 @@ class Told:
         lines = [
             f"{step.program.name} on {step.device}: {self.launches} launches, {self.moved / 1e6:.3f} MB, arena {self.arena} bytes; {state}"
         ]
-        side = step.branches.side if not step.why else ()
-        for i, e in enumerate(self.entries):
-            kind = "beside" if i in side else "kernel" if e.launch else "call"
+        for e in self.entries:
+            kind = "kernel" if e.launch else "call"
             lines.append(f"  {kind:6} {e.read / 1e6:9.3f} MB in {e.written / 1e6:9.3f} MB out  {e.title}  ({e.why})")
         return "\n".join(lines)
 

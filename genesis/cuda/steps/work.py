@@ -22,7 +22,6 @@ from genesis.cuda.recorded.control import Control
 from genesis.cuda.runtime.errors import CudaError
 from genesis.cuda.runtime.streams import current
 from genesis.cuda.steps.apart import is_apart
-from genesis.cuda.steps.branches import Forked
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.layouts import dense
@@ -84,8 +83,8 @@ class Work:
         self.numbers: Sequence[float] = ()
         self.memory: Memory | None = None  # what the calls ask for, when that is known
 
-    def work(self, takes: list[Any], results: list[CudaArray], forked: Forked | None = None) -> None:
-        """All launches and calls, in order; of what is recorded, some on a branch of their own."""
+    def work(self, takes: list[Any], results: list[CudaArray]) -> None:
+        """All launches and calls, in order."""
         hosts: dict[int, CudaArray] = {}
         bases: dict[str, Any] = {
             "outside": [*takes, *self.fed],
@@ -94,12 +93,8 @@ class Work:
             "host": hosts,
         }
         stream = current(self.on).handle
-        if forked is not None:
-            forked.begin(stream)
         last, passed = self._last_uses(), {host: i for i, host in self.step.passed.items()}
         for number, phase in enumerate(self.step.phases):
-            if forked is not None:
-                stream = forked.stream_of(number)
             if len(phase.stages) > 1:
                 self._together(phase, bases, stream)
             for stage in phase.stages if len(phase.stages) == 1 else ():
@@ -123,10 +118,6 @@ class Work:
                 del outs
             for index in last.get(number, ()):
                 hosts.pop(index, None)
-            if forked is not None:
-                forked.done(number)
-        if forked is not None:
-            forked.over()
 
     def _together(self, phase: Phase, bases: dict[str, Any], stream: int) -> None:
         """One launch of a loop over many tensors."""

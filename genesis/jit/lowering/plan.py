@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from genesis.arrays.spec import strides_of
@@ -52,7 +52,7 @@ class Plan:
 
 def planned(
     program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var],
-    copying: Callable[..., Any] = copy_kernel, may_fail: bool = True, few: int = 0,
+    copying: Callable[..., Any] = copy_kernel, may_fail: bool = True,
 ) -> Plan:  # fmt: skip
     """A plan.
 
@@ -62,10 +62,8 @@ def planned(
         targets: by the index of a write that is made in place, the variable whose array it goes to
         copying: makes kernels that copy, see `copy_kernel`
         may_fail: whether calls of phases without kernels may raise: nothing of the outside is written to before
-        few: bytes of an arena in which no value has the memory of another that lived before: phases need not wait for those
-            that read it
     """
-    return _Planner(program, phases, takes, returns, targets, copying, may_fail).plan(few)
+    return _Planner(program, phases, takes, returns, targets, copying, may_fail).plan()
 
 
 def flags_of(phases: Sequence[Phase]) -> list[Var]:
@@ -126,7 +124,7 @@ class _Planner:
                     self.where[var] = Where("host", self.hosts)
                     self.hosts += 1
 
-    def plan(self, few: int) -> Plan:
+    def plan(self) -> Plan:
         self._old_values()
         for value, target in self.ends:
             if target in self.written and self._fits(value, target):
@@ -137,10 +135,7 @@ class _Planner:
                 self.where[value] = self.where[result]
         self._copies()
         lives = {var: self._life(var) for var in self.writers if var not in self.where}
-        blocks = self._blocks(lives)
-        if sum([block.size for block in blocks]) <= few:
-            blocks = [replace(block, life=Life(block.life.first, self.now)) for block in blocks]
-        offsets, size = packed(blocks)
+        offsets, size = packed(self._blocks(lives))
         self.where |= {var: Where("arena", offset) for var, offset in offsets.items()}
         # what nothing writes has no elements
         self.where |= {var: Where("arena", 0) for var in self.reads if var not in self.where and not size_of(var.spec)}
