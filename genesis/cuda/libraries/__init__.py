@@ -8,5 +8,5 @@
 `nccl`      tensors of several processes combined and moved
 `workspaces`  memory that they compute in
 
-What they are called with is checked by stand-ins in the tests. cuFFT and cuSOLVER have not been called on a GPU yet.
+What they are called with is checked by stand-ins in the tests.
 """
