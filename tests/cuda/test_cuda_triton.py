@@ -206,7 +206,7 @@ def test_machine_code_of_products(dtype, biased):
 
 def test_rows_of_logits_that_begin_anywhere_are_read_16_bytes_at_a_time():
     kind = genesis.bfloat16.np
-    code = losses.gradients(kind, np.dtype(np.int64), kind, losses.LONG, 8)
+    code = losses.long_gradients(kind, np.dtype(np.int64), kind, losses.LONG)
     text = triton.text_of(triton.compiled(code.source, code.signature, (*range(6),), code.warps))
     check(code, text, True)
     assert "STG.E.128" in text
