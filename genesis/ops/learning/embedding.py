@@ -109,13 +109,12 @@ class SparseRows(Function):
 
 def _rows(weight: Tensor, input: Tensor) -> Tensor:
     """The rows with these numbers, which are there."""
-    kind, plain = weight._array.__class__, not ACTIVE and not LEVELS
-    if not plain or input._array.__class__ is not kind:
-        rows = weight[input.reshape(-1)]
-    elif kind is np.ndarray:
-        rows = take_index(weight, wrap(input._array.reshape(-1)), (AT,))
-    elif issubclass(kind, DeviceArray) and input.ndim:
+    kind = weight._array.__class__
+    plain = input._array.__class__ is kind and not ACTIVE and not LEVELS
+    if plain and issubclass(kind, DeviceArray) and input.ndim:
         return take_index(weight, input, (AT,))  # type: ignore[no-any-return]
+    if plain and kind is np.ndarray:
+        rows = take_index(weight, wrap(input._array.reshape(-1)), (AT,))
     else:
         rows = weight[input.reshape(-1)]
     return rows if input.ndim == 1 else rows.reshape((*input._array.shape, weight._array.shape[1]))  # type: ignore[no-any-return]
