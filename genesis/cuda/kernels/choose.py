@@ -153,7 +153,7 @@ def turned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def _forward(value: Any) -> Any:
     if isinstance(value, CudaArray):
-        return MEMORY.copy(value) if min(value.strides, default=0) < 0 else value
+        return moves.forward(value)
     return type(value)([_forward(v) for v in value]) if isinstance(value, tuple | list) else value
 
 

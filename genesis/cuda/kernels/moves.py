@@ -45,6 +45,11 @@ def copied(target: CudaArray, source: CudaArray) -> bool:
     return True
 
 
+def forward(x: CudaArray) -> CudaArray:
+    """The array, or a copy of it if it goes backwards through memory."""
+    return MEMORY.copy(x) if min(x.strides, default=0) < 0 else x
+
+
 def broadcast(x: CudaArray, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array along a shape that it broadcasts to."""
     own = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]

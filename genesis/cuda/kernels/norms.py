@@ -16,7 +16,8 @@ import numpy as np
 from genesis.arrays.spec import Spec, strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
-from genesis.cuda.arrays import MEMORY, CudaArray
+from genesis.cuda.arrays import CudaArray
+from genesis.cuda.kernels import moves
 from genesis.cuda.kernels.lowering import MOST, Launches, launches
 from genesis.cuda.kernels.signatures import KNOWN, signature
 from genesis.cuda.kernels.wanted import kernels_wanted
@@ -64,7 +65,7 @@ def _of_rows(input: Any) -> Spec:
 def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool, ...]) -> list[Any]:
     input, each = kept[0], Spec(kept[0].shape[-1:], kept[0].dtype)
     outs = [s for s, need in zip((_like(input), each, each), needs, strict=False) if need]
-    args = (g if min(g.strides) >= 0 else MEMORY.copy(g), kept, tuple([True if need else None for need in needs]))
+    args = (moves.forward(g), kept, tuple([True if need else None for need in needs]))
     plan = by_rule(f"{name}.backward", args, outs)
     assert plan is not None
     made = iter(plan.run(args))

@@ -14,6 +14,7 @@ from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import MEMORY, CudaArray, empty
+from genesis.cuda.kernels.moves import forward
 from genesis.cuda.kernels.pooling_code import wide_of
 from genesis.cuda.kernels.pooling_tiles import INT32, Tables, started, taps_of
 from genesis.cuda.kernels.signatures import KNOWN
@@ -185,7 +186,7 @@ def _gradient_laid(kept: Any) -> list[Any]:
 @largest.backward(reads=(), laid=_gradient_laid)
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input, which, rules = kept
-    g = g if min(g.strides) >= 0 else MEMORY.copy(g)
+    g = forward(g)
     out = empty(input.on, input.shape, g.dtype, _in_order(input.shape, input))
     by = taps_of(g, (rules, "covering"), lambda: _covering_tables(rules))
     started("back", (g, which), (out,), _last(input.shape, rules), by)
@@ -209,7 +210,7 @@ def window_means(input: CudaArray, rules: Any, count: int) -> Any:
 @window_means.backward(reads=(), laid=_gradient_laid)
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input, rules, count = kept
-    g = g if min(g.strides) >= 0 else MEMORY.copy(g)
+    g = forward(g)
     return (_means(g, input.shape, input, rules, count, True),)
 
 
