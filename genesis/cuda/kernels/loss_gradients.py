@@ -77,11 +77,7 @@ class Share(Launched):
 class Both(Row):
     """The kernel of rows for their losses and their gradients."""
 
-    def __init__(self, dtype: Any, labels: Any, g: Any, block: int, beside: int) -> None:
-        super().__init__(BOTH, (dtype, labels, F32, g, F32, F32, dtype), 3, block, True, beside, WARPS if beside else 8)
-        self.signature = (*self.signature[:9], "i64", *self.signature[9:])
-        self.letters = f"{self.letters[:9]}q{self.letters[9:]}"
-        self.free = frozenset({8, len(self.letters) - 1})
+    text, writes, reports = BOTH, 3, True
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
         rows, (across, classes, wide, step, _) = grid[0], values[-5:]
@@ -146,7 +142,7 @@ def share_of(labels: Any) -> Share:
 
 @functools.cache
 def both(dtype: Any, labels: Any, g: Any, block: int, beside: int) -> Both:
-    return Both(dtype, labels, g, block, beside)
+    return Both((dtype, labels, F32, g, F32, F32, dtype), block, beside, WARPS if beside else 8)
 
 
 def with_gradient(

@@ -34,28 +34,40 @@ Grid = tuple[int, int, int]
 
 
 class Row(Launched):
-    """A kernel of rows of logits: operands by their dtypes, and how many of each are read."""
+    """A kernel of rows of logits, by the dtypes of its operands.
 
-    def __init__(self, source: str, dtypes: tuple[Any, ...], writes: int, block: int, reports: bool,
-                 beside: int = 0, warps: int = 8) -> None:  # fmt: skip
+    Attributes:
+        text: what is printed
+        writes: how many operands, the last ones, are written
+        reports: whether it says which class is none
+        sizes: what kinds of numbers come behind these: sizes and steps, and the class that does not count
+    """
+
+    text: str
+    writes: int
+    reports = False
+    sizes = "qiiqq"
+
+    def __init__(self, dtypes: tuple[Any, ...], block: int, beside: int = 0, warps: int = 8) -> None:
         self.warps = warps if block > SHORT else 4
         lanes = min(block // beside if beside else 32 * self.warps, block)
         tile = BESIDE if beside else APART
         names = {name: text.format(lanes=lanes, several=block // lanes) for name, text in tile.items()}
-        self.source = printed(source, block, lanes=lanes, beside=max(beside, 1), mask=(1 << BITS) - 1, **names)
-        self.dtypes, self.writes, self.reports, self.beside = dtypes, writes, reports, max(beside, 1)
-        report = ("*i64", "i64") if reports else ("i64",)
-        self.signature = (*[pointer_to(d) for d in dtypes], *report, "i32", "i32", "i64", "i64")
-        self.letters = "Q" * len(dtypes) + ("Qq" if reports else "q") + "iiqq"
-        numbers = {len(dtypes) + 1} if reports else set()
+        self.source = printed(self.text, block, lanes=lanes, beside=max(beside, 1), mask=(1 << BITS) - 1, **names)
+        self.dtypes, self.beside = dtypes, max(beside, 1)
+        report = ("*i64", "i64") if self.reports else ()
+        self.signature = (
+            *[pointer_to(d) for d in dtypes],
+            *report,
+            *["i32" if n == "i" else "i64" for n in self.sizes],
+        )
+        self.letters = "Q" * len(dtypes) + ("Qq" if self.reports else "") + self.sizes
+        numbers = {len(dtypes) + 1} if self.reports else set()
         self.free = frozenset({*numbers, len(self.letters) - 1})
 
     def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
         """How many elements of each operand there are."""
-        rows, (classes, wide, step, _) = grid[0], values[-4:]
-        if self.reports:
-            return [-(-((rows - 1) * step + classes) // self.beside) * self.beside, rows, rows, rows, rows]
-        return [(rows - 1) * step + wide, rows, rows, 1, 1, (rows - 1) * values[len(self.dtypes)] + wide]
+        raise NotImplementedError
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
         first = len(self.dtypes) - self.writes
@@ -71,19 +83,40 @@ class Row(Launched):
             for array, result in zip([*arrays, *report], results, strict=False):
                 array[...] = result
             return
-        classes, _, step, _ = values[-4:]
-        x = matrix(arrays[0], grid[0], classes, step).astype(F32)
+        x = matrix(arrays[0], grid[0], self.classes(values), values[-2]).astype(F32)
         with np.errstate(all="ignore"):
             self.compute(x, arrays[1:], (report[0], values[len(arrays) + 1]) if report else None, values)
 
+    def classes(self, values: tuple[Any, ...]) -> int:
+        classes: int = values[len(self.letters) - len(self.sizes) + self.sizes.index("i")]
+        return classes
+
     def compute(self, x: Any, arrays: list[Any], report: Any, values: tuple[Any, ...]) -> None:
         """The same with NumPy, of the logits and the other operands."""
-        if self.reports:
-            target, total, loss, counts = arrays
-            loss_of(x, target, total, loss, counts, report, values[-1])
-        else:
-            target, total, share, g, out = arrays
-            gradient(x, target, total, share, g, matrix(out, len(x), x.shape[1], values[len(self.dtypes)]), values[-1])
+        raise NotImplementedError
+
+
+class Loss(Row):
+    text, writes, reports, sizes = LOSS, 3, True, "iqq"
+
+    def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
+        rows, (classes, step, _) = grid[0], values[-3:]
+        return [-(-((rows - 1) * step + classes) // self.beside) * self.beside, rows, rows, rows, rows]
+
+    def compute(self, x: Any, arrays: list[Any], report: Any, values: tuple[Any, ...]) -> None:
+        loss_of(x, *arrays, report, values[-1])
+
+
+class Gradient(Row):
+    text, writes = GRADIENT, 1
+
+    def counts(self, grid: Grid, values: tuple[Any, ...]) -> list[int]:
+        rows, (across, _, wide, step, _) = grid[0], values[-5:]
+        return [(rows - 1) * step + wide, rows, rows, 1, 1, (rows - 1) * across + wide]
+
+    def compute(self, x: Any, arrays: list[Any], report: Any, values: tuple[Any, ...]) -> None:
+        *given, out = arrays
+        gradient(x, *given, matrix(out, *x.shape, values[-5]), values[-1])
 
 
 def matrix(array: Any, rows: int, columns: int, step: int) -> Any:
@@ -170,14 +203,14 @@ def mean(dtype: Any) -> Mean:
 
 
 @functools.cache
-def losses(dtype: Any, labels: Any, block: int, beside: int) -> Row:
+def losses(dtype: Any, labels: Any, block: int, beside: int) -> Loss:
     """``beside`` elements, of 16 bytes, are read at once; 0: one by one."""
-    return Row(LOSS, (dtype, labels, F32, F32, F32), 3, block, True, beside)
+    return Loss((dtype, labels, F32, F32, F32), block, beside)
 
 
 @functools.cache
-def gradients(dtype: Any, labels: Any, g: Any, block: int) -> Row:
-    return Row(GRADIENT, (dtype, labels, F32, F32, g, dtype), 1, block, False)
+def gradients(dtype: Any, labels: Any, g: Any, block: int) -> Gradient:
+    return Gradient((dtype, labels, F32, F32, g, dtype), block)
 
 
 @functools.cache
@@ -243,7 +276,7 @@ def entropy(logits: CudaArray, target: CudaArray, ignored: int, dtype: Any) -> t
     about = reports(on).address, reports(on).number("cross_entropy", f"{classes} classes")
     addresses = [x.address for x in (input, target, total, loss, counts)]
     kernel = losses(input.dtype, target.dtype, block_of(classes), beside_of(input))
-    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, classes, input.strides[0], ignored))
+    kernel.start(on, stream, (rows, 1, 1), (*addresses, *about, classes, input.strides[0], ignored))
     addresses = [x.address for x in (loss, counts, out, share)]
     mean(out.dtype).start(on, stream, (1, 1, 1), (*addresses, rows))
     return out, total, share

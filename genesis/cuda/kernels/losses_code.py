@@ -63,7 +63,7 @@ def joined(best, sums, value):
 
 """.lstrip()
 LOSS = f"""{_JOINED}@triton.jit
-def kernel(x, target, total, loss, counts, report, number, C, wide, step, ignored):{_SUMMED.replace("{keep}", "")}    tl.store(total + row, logarithm)
+def kernel(x, target, total, loss, counts, report, number, C, step, ignored):{_SUMMED.replace("{keep}", "")}    tl.store(total + row, logarithm)
 """
 
 MEAN = """
