@@ -235,22 +235,13 @@ class CudaMemory(Memory):
         return out
 
     def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, device: DeviceName) -> CudaArray:
-        out = self.empty(shape, dtype, device)
-        if not self.fill(out, value):
-            self.assign(out, self.from_host(converted(np.asarray(value), dtype), device))
+        out, one = self.empty(shape, dtype, device), converted(np.asarray(value), dtype)
+        if not _filled(out, one):
+            self.assign(out, self.from_host(one, device))
         return out
 
     def fill(self, array: CudaArray, value: Any) -> bool:
-        """By the driver, which repeats 1, 2 or 4 bytes, in memory without gaps."""
-        bits = converted(np.asarray(value), array.dtype).tobytes()
-        if not any(bits):
-            bits = bits[:1]
-        if not array.is_contiguous or len(bits) not in (1, 2, 4):
-            return False
-        if array.size:
-            count = array.nbytes // len(bits)
-            array.on.enter().fill(array.address, int.from_bytes(bits, sys.byteorder), len(bits), count, used(array).handle)
-        return True
+        return _filled(array, converted(np.asarray(value), array.dtype))
 
     def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: DeviceName) -> CudaArray:
         return self.full(shape, dtype, 1, device)
@@ -287,7 +278,21 @@ def laid_so(layout: Layout, stream: Stream) -> CudaArray:
     return out
 
 
-# ---- copies
+# ---- fills and copies
+
+
+def _filled(array: CudaArray, one: Host) -> bool:
+    """Fill with one element: the driver repeats 1, 2 or 4 bytes, in memory without gaps; whether it did."""
+    bits = one.tobytes()
+    if not any(bits):
+        bits = bits[:1]
+    width = len(bits)
+    if not array.is_contiguous or width not in (1, 2, 4):
+        return False
+    if array.size:
+        number = int.from_bytes(bits, sys.byteorder)
+        array.on.enter().fill(array.address, number, width, array.nbytes // width, used(array).handle)
+    return True
 
 
 def _copied_whole(target: CudaArray, source: CudaArray) -> bool:
