@@ -20,7 +20,8 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.losses.classes import cross_entropy
 from genesis.ops.products.linear import linear
 
-_LOGITS, _ON_GPU = 1 << 29, 1 << 30  # bytes of the logits of some rows, and of their gradient: where nothing else is said
+# bytes of the logits of some rows, and of their gradient, where nothing else is said
+_LOGITS, _ON_GPU = 1 << 29, 1 << 30
 _FEWEST = 128  # rows, of which products are still fast
 _POLICIES = ("auto", "accurate", "balanced", "compact")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
