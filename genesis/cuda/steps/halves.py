@@ -13,7 +13,7 @@ from genesis.arrays.spec import strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.cuda.kernels import convolution, products
 from genesis.cuda.kernels.losses import IN_PROGRAMS, OF_HALVES
-from genesis.cuda.steps.regions import MOVED, in_loops
+from genesis.cuda.steps.lowered import MOVED, in_loops
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.halves import VIEWS, used, viewed
 from genesis.jit.program import Call, Program

@@ -13,46 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, strides_of
-from genesis.base.errors import UnsupportedError, message
+from genesis.base.errors import UnsupportedError
 from genesis.base.narrow import NARROW
-from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.halves import HALVES
 from genesis.core.call.scalars import Expression
-from genesis.cuda.kernels import channels, norms
-from genesis.cuda.kernels.draws import Draw, kernel_of
-from genesis.cuda.kernels.lowering import EXACT, MOST, PROCESSORS, RULED, in_memory
-from genesis.cuda.steps.held import Held
-from genesis.cuda.steps.tiled import Small, Tiled, small_product
+from genesis.cuda.kernels.lowering import EXACT, MOST, PROCESSORS
+from genesis.cuda.steps.lowered import Lowered, in_loops
+from genesis.cuda.steps.stages import Launch, product_stage, stage_of
+from genesis.cuda.steps.tiled import Small, small_product
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import regions as rules
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.beside import Sums, halved
 from genesis.jit.lowering.groups import Group, of_one, without_ones
-from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store, loads_of, values_of
+from genesis.jit.lowering.loops import Affine, For, Nest, loads_of, values_of
 from genesis.jit.lowering.parts import RULES, Builder, Memory, Part, Position, Unknown
 from genesis.jit.lowering.phases import Phase, Stage
 from genesis.jit.lowering.pointwise import elementwise
-from genesis.jit.program import Call, Program, op_of
-from genesis.jit.storage import Region
-
-_ = rules.phases  # the rules are declared when it is imported
-MOVED = {"convert", "named", "without_gradient", "clone", "reshape", "view_shape"}
-LIKE_THE_CPUS = {f"fused.gelu.CudaArray{part}": f"fused.gelu{part}" for part in ("", ".backward")}  # whose rules do
-RULES.update({name: RULES[other] for name, other in LIKE_THE_CPUS.items()})
-OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum", *LIKE_THE_CPUS, *channels.RULED, *norms.RULED}
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A kernel of a stage: loops, or a draw; ``count`` is how long a loop is that is told so, and of a draw how many
-    numbers there are. It stands for a `genesis.jit.lowering.phases.Kernel` in the plan.
-    """
-
-    kernel: Held | Draw | Tiled
-    writes: frozenset[int]
-    count: int
-    over: tuple[tuple[int, int], ...] = ()
-    chunks: int = 1
+from genesis.jit.program import Call
 
 
 @dataclass(slots=True)
@@ -70,110 +47,6 @@ class _Item:
         return given if self.product is None else [self.product.out, *given]
 
 
-class Lowered:
-    """The phases of a program.
-
-    Attributes:
-        draws: the stages that draw, by what they give: the stream, and how many blocks behind the beginning of the call
-        fed: what is copied to the device before: the calls of draws that the CPU makes in its own way, or the numbers of
-            arguments, and the value on the device of each
-    """
-
-    def __init__(self, program: Program, device: Any) -> None:
-        self.program, self.device = program, device
-        self.draws: dict[Var, Any] = {}
-        self.fed: list[tuple[Call | int, Var]] = []
-        self.calls = self._without_draws([call for call in program.calls if call.outs[0] not in program.regions])
-        _refuse_other_devices(program, [call for call in self.calls if call.outs[0] not in self.draws], device)
-        self.numbers = {v for v, _ in program.numbers}
-        self._widen()
-        self.as_they_are = self._read_as_they_are()
-        alone: set[int] = set()
-        eager: set[int] = set()
-        while True:
-            try:
-                self.phases = _Regions(self, alone, eager).phases()
-                return
-            except _Wanted:
-                self._convert_again()
-            except _Refused as refused:
-                own = {id(call) for call in refused.calls}
-                (alone if not own <= alone else eager).update(own)
-
-    # ---- draws
-
-    def _without_draws(self, calls: list[Call]) -> list[Call]:
-        """The calls without those that draw on the CPU and those that copy what it drew, or an argument, to the device."""
-        drawn = {call.outs[0]: call for call in calls if op_of(call).kind.draws}
-        given = {v: i for i, v in enumerate(self.program.arguments) if v.spec.device.type == "cpu"}
-        out = []
-        for call in calls:
-            if op_of(call).kind.draws:
-                continue
-            if call.op == "transfer" and call.args[0] in drawn:
-                origin = drawn[call.args[0]]
-                stream, _, dtype, *options = origin.args
-                count = math.prod(call.outs[0].spec.shape)
-                kernel = kernel_of(origin.op.removeprefix("random."), dtype, count, tuple(options), held=True)
-                if kernel is None:
-                    self.fed.append((origin, call.outs[0]))
-                    continue
-                self.draws[call.outs[0]] = kernel, stream
-            if call.op == "transfer" and call.args[0] in given:
-                self.fed.append((given[call.args[0]], call.outs[0]))
-                continue
-            out.append(call)
-        return out
-
-    # ---- 16-bit floats
-
-    def _widen(self) -> None:
-        """A float32 variable for each of 16 bits, for the rules."""
-        self.wide: dict[Var, Var] = {}
-        self.narrow: dict[Var, Any] = {}  # what the memory of a wide one holds
-        self.regions: dict[Var, Region] = {}
-        for var, region in self.program.regions.items():
-            root = self.widened(region.root)
-            scale = 2 if root is not region.root and var.spec.dtype in HALVES else 1
-            self.regions[self.widened(var)] = Region(root, region.offset * scale, region.strides)
-
-    def _read_as_they_are(self) -> dict[Var, Call]:
-        """The conversions of 16 bits to float32 that only loops read: these read the 16 bits. They are no calls then."""
-        readers: dict[Var, list[Call]] = {}
-        for call in self.program.calls:
-            for var in dict.fromkeys(call.inputs):
-                readers.setdefault(var, []).append(call)
-        kept = {*self.program.ends, *[region.root for region in self.program.regions.values()]}
-        widening = {}
-        for call in self.calls:
-            out = call.outs[0]
-            widens = call.op == "convert" and out.spec.dtype == F32 and call.args[0].spec.dtype in HALVES
-            if widens and out not in kept and all([in_loops(reader) for reader in readers.get(out, [])]):
-                widening[out] = call
-                source = self.widened(call.args[0])
-                self.regions[out] = self.regions.get(source) or Region(source, 0, strides_of(source.spec))
-        self.every, self.calls = self.calls, [call for call in self.calls if call.outs[0] not in widening]
-        return widening
-
-    def _convert_again(self) -> None:
-        """All conversions are calls again: something else than loops reads one."""
-        for out in self.as_they_are:
-            del self.regions[out]
-        self.as_they_are, self.calls = {}, self.every
-
-    def widened(self, var: Var) -> Var:
-        if var.spec.dtype not in HALVES:
-            return var
-        if var not in self.wide:
-            spec = var.spec
-            self.wide[var] = wide = Var(Spec(spec.shape, F32, spec.device, spec.strides))
-            self.narrow[wide] = var
-        return self.wide[var]
-
-    def memory_of(self, var: Var) -> Var:
-        return self.narrow.get(var, var)
-
-
 class _Refused(Exception):
     """There is no kernel for these calls together."""
 
@@ -186,9 +59,18 @@ class _Wanted(Exception):
     """A conversion that is no call is wanted by one that has no kernel of loops."""
 
 
-def in_loops(call: Call) -> bool:
-    """Whether a call may be one of loops."""
-    return call.op in OWN or bool(op_of(call).kind.aligned)
+def phases_of(lowered: Lowered) -> list[Phase]:
+    """The phases of a program: those of groups of calls, and of calls that are done as they are."""
+    alone: set[int] = set()
+    eager: set[int] = set()
+    while True:
+        try:
+            return _Regions(lowered, alone, eager).phases()
+        except _Wanted:
+            lowered.convert_again()
+        except _Refused as refused:
+            own = {id(call) for call in refused.calls}
+            (alone if not own <= alone else eager).update(own)
 
 
 class _Regions:
@@ -387,19 +269,8 @@ class _Regions:
 
     def _product(self, small: Small, group: Group | None, stored: set[Var]) -> Stage:
         """A product, with the loop at its end."""
-        told, first = None if group is None else flat(group, stored), len(small.operands)
-        kept = small.out in stored or told is None
-        outs, writes = (small.out,) if kept else (), frozenset({first} if kept else ())
-        if told is None:
-            return Stage(Launch(Tiled(small), writes, small.count), (*small.operands, *outs))  # type: ignore[arg-type]
-        loop = self._stage(*told)
-        given = loop.operands.index(small.out)
-        kernel = Tiled(small, loop.kernel.kernel, given, kept)  # type: ignore[attr-defined]
-        at = {i: first + kept + i - (i > given) for i in range(len(loop.operands)) if i != given}
-        writes |= {at[i] for i in loop.kernel.writes}
-        over = tuple([(at[r], at[w]) for r, w in loop.kernel.over if r != given])
-        operands = (*small.operands, *outs, *[loop.operands[i] for i in at])
-        return Stage(Launch(kernel, writes, small.count, over), operands)  # type: ignore[arg-type]
+        told = None if group is None else flat(group, stored)
+        return product_stage(small, None if told is None else self._stage(*told), small.out in stored)
 
     def _stages(self, group: Group, stored: set[Var]) -> list[Stage]:
         told = flat(group if group.axes or group.rows is not None else of_one(group), stored)
@@ -419,16 +290,6 @@ def _is_along(nest: Nest, operand: int) -> bool:
     return all([x.at == Affine(0, ((loop.axes[0], 1),)) and x.index is None for x in loads])
 
 
-def stage_of(nest: Nest, operands: list[Var], numbers: set[Var], count: int = 0) -> Stage:
-    """The launch of loops over these values."""
-    held = frozenset([i for i, v in enumerate(operands) if v in numbers])
-    dtypes = [np.dtype(np.float64) if i in held else v.spec.dtype for i, v in enumerate(operands)]
-    kernel = Held(in_memory(nest, dtypes), held)
-    _ = kernel.code  # it can be printed
-    same = tuple([(r, w) for r, w in nest.over if dtypes[r] == dtypes[w]])
-    return Stage(Launch(kernel, nest.writes, count, same), tuple(operands))  # type: ignore[arg-type]
-
-
 def chosen_one(memory: Memory, call: Call) -> list[Part]:
     """`scatter_sum` of one element of each row: where its place is the element is, else zeros."""
     x, shape, dim, index = call.args
@@ -442,24 +303,3 @@ def chosen_one(memory: Memory, call: Call) -> list[Part]:
     value, chosen, zero = made.read(x), made.read(index), Expression("number", (0,), out.spec.dtype)
     made.give(out, np.where(made.count(dim) == chosen, value, type(value)(zero)))
     return [made.made()]
-
-
-def copy_launch(spec: Spec, offset: int, source: Sequence[int], target: Sequence[int]) -> Launch:
-    """What `genesis.jit.lowering.copies.copy_kernel` is on the CPU."""
-    dtype = spec.dtype
-    axes = [Axis(n) for n in spec.shape if n != 1] or [Axis(1)]
-    steps = [(s, t) for n, s, t in zip(spec.shape, source, target, strict=True) if n != 1] or [(0, 0)]
-    reads = tuple([(axis, s) for axis, (s, _) in zip(axes, steps, strict=True) if s])
-    writes = tuple([(axis, t) for axis, (_, t) in zip(axes, steps, strict=True) if t])
-    load = Load(0, Affine(offset // dtype.itemsize, reads), dtype)
-    nest = Nest((dtype, dtype), (For(tuple(axes), (Store(1, Affine(0, writes), load),), vector=True),))
-    return Launch(Held(nest, frozenset()), frozenset({1}), 0)
-
-
-def _refuse_other_devices(program: Program, calls: list[Call], device: Any) -> None:
-    """Of the host are arguments, and nothing but copies to the device reads them."""
-    written = [w.value for w in program.writes if w.value is not None]
-    for var in (*[v for call in calls for v in (*call.inputs, *call.outs)], *program.ends, *written):
-        if var.spec.device.type != "meta" and var.spec.device != device:
-            text = f"a value of {program.name} is on {var.spec.device}, others are on {device}"
-            raise UnsupportedError(message("compile", text, hint="move the arguments to the device first"))

@@ -26,8 +26,10 @@ from genesis.cuda.steps.apart import apart
 from genesis.cuda.steps.halves import narrowed
 from genesis.cuda.steps.joined import joined
 from genesis.cuda.steps.losses import with_gradients
+from genesis.cuda.steps.lowered import Lowered
 from genesis.cuda.steps.ready import Ready
-from genesis.cuda.steps.regions import Lowered, copy_launch
+from genesis.cuda.steps.regions import phases_of
+from genesis.cuda.steps.stages import copy_launch
 from genesis.cuda.steps.together import behind_readers, together
 from genesis.cuda.steps.work import Called
 from genesis.jit.lowering.compiled import Where
@@ -59,7 +61,7 @@ class DeviceStep(Step):
         every = (*self.takes, *[var for _, var in self.lowered.fed])
         self.memory_plan = planned(
             program,
-            behind_readers(together(self.lowered.phases, program), program, self.targets),
+            behind_readers(together(phases_of(self.lowered), program), program, self.targets),
             every,
             self.returns,
             self.targets,
