@@ -1,4 +1,4 @@
-"""What the tests of kernels share: both ways in which the emulated device runs them, and machine code for Hopper."""
+"""What the tests of kernels share: both ways in which the emulated device runs them, machine code for Hopper, and steps."""
 
 from __future__ import annotations
 
@@ -52,6 +52,19 @@ def same(function, *tensors, tolerance=0.0):
         if b.dtype.itemsize == 2 and b.dtype.is_floating_point:
             a, b = a.float(), b.float()
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def training_step(optimizer, loss_of):
+    """A step of training, of the arguments of what computes its loss."""
+
+    def step(*args):
+        optimizer.zero_grad()
+        loss = loss_of(*args)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
 
 
 def started(function):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels_of import WAYS, emulated, machine_code, needs_triton, same
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, training_step
 
 import genesis
 from genesis import jit, nn
@@ -77,12 +77,7 @@ def stepped(layers, rows, width):
         model = nn.Sequential(*[Layer(width) for _ in range(layers)]).to(device)
         optimizer = genesis.optim.SGD(model.parameters(), lr=0.5)
 
-        def step(x):
-            optimizer.zero_grad()
-            loss = model(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss
+        step = training_step(optimizer, lambda x: model(x).square().mean())
 
         return model, step, genesis.randn(2, rows // 2, width).to(device)
 

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from kernels_of import training_step
 from resnets import resnet, training
 
 import genesis
@@ -88,12 +89,7 @@ def mlp():
     model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).to("cuda")
     optimizer = genesis.optim.Adam(model.parameters())
 
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+    step = training_step(optimizer, lambda x, y: F.cross_entropy(model(x), y))
 
     return step, genesis.randn(128, 784, device="cuda"), genesis.randint(0, 10, (128,), device="cuda")
 

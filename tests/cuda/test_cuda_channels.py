@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
+from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started, training_step
 
 import genesis
 from genesis import nn
@@ -83,12 +83,7 @@ def test_compiled_steps(form, way):
             net = model().to(place).to(memory_format=form)
             optimizer = genesis.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
-            def step(x, net=net, optimizer=optimizer):
-                optimizer.zero_grad()
-                loss = net(x).square().sin().mean()
-                loss.backward()
-                optimizer.step()
-                return loss
+            step = training_step(optimizer, lambda x, net=net: net(x).square().sin().mean())
 
             run = genesis.compile(step) if place == "cuda" else step
             genesis.manual_seed(2)

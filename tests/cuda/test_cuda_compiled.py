@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from kernels_of import training_step
 
 import genesis
 from genesis import cuda, nn
@@ -143,12 +144,7 @@ def test_one_launch_is_a_step(gpu):
     model = Network(0.1).to("cuda")
     optimizer = genesis.optim.AdamW(model.parameters())
 
-    def step(x, target):
-        optimizer.zero_grad()
-        loss = loss_of(model, x, target)
-        loss.backward()
-        optimizer.step()
-        return loss
+    step = training_step(optimizer, lambda x, target: loss_of(model, x, target))
 
     run, x, target = genesis.compile(step), genesis.randn(8, 6, device="cuda"), genesis.ones(8, 5, device="cuda")
     for _ in range(4):
@@ -692,12 +688,7 @@ def test_parameters_without_elements(kind, gpu):
         none, some = (nn.Parameter(genesis.ones(n, 5, device=place)) for n in (0, 3))
         optimizer = kind([none, some], lr=0.1)
 
-        def step(x):
-            optimizer.zero_grad()
-            loss = (none * 2).sum() + (some * x).pow(2).sum()
-            loss.backward()
-            optimizer.step()
-            return loss
+        step = training_step(optimizer, lambda x: (none * 2).sum() + (some * x).pow(2).sum())
 
         step = genesis.compile(step, fullgraph=True) if place == "cuda" else step
         losses = [step(genesis.full((5,), float(i), device=place)).item() for i in range(4)]

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from kernels_of import WAYS, emulated, machine_code, needs_triton
+from kernels_of import WAYS, emulated, machine_code, needs_triton, training_step
 
 import genesis
 from genesis import jit, nn
@@ -92,12 +92,7 @@ def test_last_sums_of_several_biases_are_one_launch(way):
         optimizer = genesis.optim.AdamW(model.parameters(), lr=0.01)
         x = genesis.randn(1500, 128).to(place)
 
-        def step(x):
-            optimizer.zero_grad()
-            loss = model(x)[:, :64].square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss
+        step = training_step(optimizer, lambda x: model(x)[:, :64].square().mean())
 
         run = genesis.compile(step) if place == "cuda" else step
         return [run(x).item() for _ in range(3)], [p.detach().cpu().numpy() for p in model.parameters()], run

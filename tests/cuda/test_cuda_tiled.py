@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels_of import WAYS, emulated, machine_code, needs_triton, started
+from kernels_of import WAYS, emulated, machine_code, needs_triton, started, training_step
 
 import genesis
 from genesis import nn
@@ -78,12 +78,7 @@ def trained(place, compiled):
     model = nn.Sequential(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10)).to(place)
     optimizer = genesis.optim.Adam(model.parameters(), lr=0.01)
 
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+    step = training_step(optimizer, lambda x, y: F.cross_entropy(model(x), y))
 
     run, x, y = genesis.compile(step) if compiled else step, *tensors((40, 24)), genesis.arange(40) % 10
     losses = [run(x.to(place), y.to(place)).item() for _ in range(5)]
@@ -113,12 +108,7 @@ def test_updates_come_behind_what_reads_the_weight():
         v, w = [nn.Parameter((genesis.randn(32, 32) * 0.1).to(place)) for _ in range(2)]
         optimizer = genesis.optim.Adam([v, w], lr=0.01)
 
-        def step(x):
-            optimizer.zero_grad()
-            loss = (w @ F.relu(v @ x)).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss
+        step = training_step(optimizer, lambda x: (w @ F.relu(v @ x)).square().mean())
 
         run, (x,) = genesis.compile(step) if compiled else step, tensors((32, 24))
         return [run(x.to(place)).item() for _ in range(5)], run
