@@ -24,7 +24,8 @@ class AskedNumbers:
         numbers: those that the graph computes with, in the order in which they are asked for
         counts: what goes up by one at each replay: a dictionary and a key
         after: how many counts had gone up when a number was asked for
-        asked_behind: how many calls of the host were kept before a number was asked for
+        asked_behind: how many calls of the host were kept before a number was asked for: before the first of the numbers
+            that it is made of, and before the last
         derived: numbers that are read, or made of others
         decisions: what Python decided by them
         raw: what all of them are for functions in C, which look past their methods: two traces with different ones are the
@@ -35,7 +36,7 @@ class AskedNumbers:
         self.numbers: list[tuple[Var, Callable[[], float]]] = []
         self.counts: list[tuple[Any, str]] = []
         self.after: dict[Var, int] = {}
-        self.asked_behind: dict[Var, int] = {}
+        self.asked_behind: dict[Var, tuple[int, int]] = {}
         self.derived: dict[Any, HostNumber] = {}
         self.decisions: dict[Any, Decision] = {}
         self.raw: float | None = None
@@ -60,7 +61,15 @@ class AskedNumbers:
         formula, parts = _formula(name, number, others)
         after, free = max([x.after for x in parts]), all([x.free for x in parts])
         whole = any([x.whole for x in parts])
-        return self._once((formula.identity(), after), lambda: self._number(formula, after, free, whole))
+        behind = [self.asked_behind[x.var] for x in parts]
+        first, last = min([b for b, _ in behind]), max([b for _, b in behind])
+
+        def make() -> HostNumber:
+            made = self._number(formula, after, free, whole)
+            self.asked_behind[made.var] = first, last
+            return made
+
+        return self._once((formula.identity(), after, first, last), make)
 
     def decided(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> bool:
         """What Python decides by a number of the host: the graph holds as long as it would decide in the same way."""
@@ -84,7 +93,7 @@ class AskedNumbers:
         number = HostNumber(value if self.raw is None else self.raw)
         number.value = value
         number.var, number.ask, number.after, number.free, number.whole = Var(SCALAR), ask, after, free, whole
-        self.asked_behind[number.var] = self.kept()
+        self.asked_behind[number.var] = self.kept(), self.kept()
         return number
 
     def taken(self, number: HostNumber) -> Var:

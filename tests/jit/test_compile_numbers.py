@@ -9,6 +9,7 @@ import decimal
 import fractions
 import linecache
 import math
+import warnings
 from array import array
 from types import SimpleNamespace
 
@@ -371,3 +372,33 @@ def test_the_class_of_a_number_taken_out_of_a_tensor(asked):
     compiled = genesis.compile(step)
     for x in (genesis.ones(3), genesis.zeros(3), genesis.tensor([1, 2])):
         assert compiled(x).tolist() == step(x).tolist()
+
+
+class Settings:
+    rate, before = 0.5, 0.0
+
+
+@pytest.mark.parametrize("line", ["settings.before = old", "settings.before = old * 2", "drop.p = abs(rate) / 2"])
+def test_a_number_that_is_read_before_a_statement_sets_it(line):
+    source = f"""
+def step(x, rate):
+    old = settings.rate
+    y = x * settings.rate
+    settings.rate = rate
+    {line}
+    return y * 2
+"""
+
+    def run(compiled):
+        settings, drop = Settings(), nn.Dropout(0.1)
+        scope = {"settings": settings, "drop": drop}
+        name = f"<read before {line}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        exec(compile(source, name, "exec"), scope)
+        step = genesis.compile(scope["step"]) if compiled else scope["step"]
+        rates = [0.25, 0.0, 0.0, 0.75, 0.75, 0.0, 0.25]
+        return [(step(genesis.ones(2), rate).tolist(), settings.rate, settings.before, drop.p) for rate in rates]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(True) == run(False)

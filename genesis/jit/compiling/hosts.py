@@ -27,6 +27,7 @@ from genesis.jit.compiling.leaves import (
     UNKNOWN,
     Argument,
     Asked,
+    Before,
     Container,
     HostCall,
     NotKept,
@@ -138,7 +139,7 @@ class Hosts:
         if isinstance(x, HostValue):
             return x.leaf
         if isinstance(x, HostNumber):
-            return Asked(x.ask)
+            return self._asked(x, title)
         if isinstance(x, Number):
             return self._told(x.tensor, True, told)
         if isinstance(x, Tensor):
@@ -162,6 +163,18 @@ class Hosts:
         if isinstance(x, FunctionType) and not x.__closure__:
             return x
         raise _made_anew(x, title)
+
+    def _asked(self, number: HostNumber, title: str) -> Asked | Before:
+        """A number as it was where it was read, which a statement may have changed since."""
+        first, last = self.tracer.asked_behind[number.var]
+        for i, call in enumerate(self.calls[first:], first):
+            if _may_change(call, number.ask):
+                if i < last:
+                    text = f"numbers that {call.title} changes are read before and behind it, and {title} reads both"
+                    raise NotKept(message("compile", text))
+                call.asks.append(number.ask)
+                return Before(i, len(call.asks) - 1)
+        return Asked(number.ask)
 
     def _cell(self, x: Tensor) -> Cell | None:
         """The memory of a tensor that is another one at each call: it is computed, or the function makes it."""
@@ -302,12 +315,15 @@ class Hosts:
 
     def _when(self, index: int, call: HostCall, end: tuple[int, ...]) -> bool:
         """Whether a statement has to come early; or else it must not."""
-        before, behind = self._numbers(index, call)
-        call.feeds = behind
+        asked = {var: self.tracer.asked_behind[var] for var, ask in self.tracer.numbers if _may_change(call, ask)}
+        if any([first <= index < last for first, last in asked.values()]):
+            raise self._refused(call, "what is computed of numbers that it changes is asked for before and behind it")
+        call.feeds = frozenset([var for var, (first, _) in asked.items() if first > index])
+        before, behind = len(asked) > len(call.feeds), bool(call.feeds)
         last = call.stamp == end if not call.blind else call.stamp[:2] == end[:2]
         written = any([cell.written != count for cell, count in call.arguments])
-        if (behind or written) and before:
-            raise self._refused(call, "numbers that it changes are asked for before and behind it")
+        if written and before:
+            raise self._refused(call, "an argument and numbers that it changes are asked for before it")
         if call.writes and call.stamp != end and not before and not any(call.stamp):
             return True
         if behind or written or (call.raises and not last and not before and not any(call.stamp[:2])):
@@ -322,15 +338,11 @@ class Hosts:
         text = why or "tensors are written to before and behind it, and it may look at them"
         return NotKept(message("compile", f"what Python does at {call.title} cannot be done apart: {text}"))
 
-    def _numbers(self, index: int, call: HostCall) -> tuple[bool, bool]:
-        """Whether numbers that a statement changes are asked for before it, and behind it."""
-        changed = {id(held) for held, _ in call.changes}
-        asked_behind = [
-            self.tracer.asked_behind[var]
-            for var, ask in self.tracer.numbers
-            if changed & looked_up(ask) or any([key in _keys(ask) for key in call.unknown])
-        ]
-        return any([b <= index for b in asked_behind]), any([b > index for b in asked_behind])
+
+def _may_change(call: HostCall, ask: Callable[[], float]) -> bool:
+    """Whether a statement may change the answer to a question."""
+    changed = {id(held) for held, _ in call.changes}
+    return bool(changed & looked_up(ask)) or any([key in _keys(ask) for key in call.unknown])
 
 
 def _made_anew(x: Any, title: str) -> NotKept:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from genesis.base.errors import GraphError
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.jit.arguments import Var
 
 
 class NotKept(GraphError):
@@ -79,6 +80,18 @@ class Asked(Leaf):
         return self.ask()
 
 
+class Before(Leaf):
+    """A number of the host that was read before another statement changes it."""
+
+    __slots__ = ("call", "index")
+
+    def __init__(self, call: int, index: int) -> None:
+        self.call, self.index = call, index
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return done[self.call][-1][self.index]
+
+
 class Unread(Leaf):
     """What a statement has changed, and something reads behind it: what is there then."""
 
@@ -133,7 +146,8 @@ class HostCall:
         blind: whether it can look at no tensors but those that it is given
         raises: whether it is there to stop the function
         may_raise: whether an error may come of what it calls, looks up or divides
-        feeds: whether numbers that it changes are asked for behind it
+        feeds: the numbers that it changes and that are asked for behind it
+        asks: numbers that it changes, and others read as they were before
         trusted: whether it is of this package: who reads what it changes says so
     """
 
@@ -142,7 +156,8 @@ class HostCall:
         self.told: list[int] = []
         self.plain: list[Any] = []
         self.changes: list[tuple[Any, Any]] = []
-        self.blind, self.raises, self.early, self.feeds = True, False, False, False
+        self.blind, self.raises, self.early = True, False, False
+        self.feeds, self.asks = frozenset[Var](), list[Callable[[], float]]()
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
         self.trusted = False
         self.writes = False  # whether it writes to tensors
@@ -154,8 +169,9 @@ class HostCall:
     def __call__(self, values: Any, given: Any, done: list[Any]) -> None:
         """Do it; ``done`` is what the calls before have given, and gets what this one gives."""
         function, cells = self.build(lambda leaf: leaf.now(values, given, done) if isinstance(leaf, Leaf) else leaf)
+        asked = [ask() for ask in self.asks]
         result = function()
-        done.append((result, *[contents(cell) for cell in cells]))
+        done.append((result, *[contents(cell) for cell in cells], asked))
 
 
 def without_history(x: Tensor) -> Tensor:

@@ -32,7 +32,6 @@ class Segments:
     def __init__(self, program: Program, decided: Decided, results: int) -> None:
         self.parts: list[tuple[Step, Any]] = []  # and the answer, or what Python does then
         self.specs: list[list[Spec]] = []  # of what each of them gives the parts behind it
-        self.renew = any([call.changes or call.unknown for call in decided.calls if call.early])
         self.shared, self.renamed = decided.shared, _renamed(program, decided, results)
         self.closed = {k: (program.results[results + k].spec, ends) for k, ends in decided.closed_told}  # type: ignore[union-attr]
         rest, known = list(program.calls), list[Var]()
@@ -60,7 +59,7 @@ class Segments:
             self.specs.append([v.spec for v in out])
             known += out
         self.last = step_of(replace(program, calls=tuple(rest), arguments=(*program.arguments, *known)))
-        self.arguments, self.known = len(program.arguments), len(known)
+        self.arguments, self.numbers = len(program.arguments), [var for var, _ in program.numbers]
         self.returns, self.overwrites = self.last.returns, self.last.overwrites
 
     def run(
@@ -100,7 +99,9 @@ class Segments:
                         kept[index] = used_up(kept[index], *self.closed[index], given)
                 then(kept, given, done)
                 known += _laid_out(values[len(then.told) :], specs)
-                numbers = ask() if then.changes or then.unknown else numbers
+                if then.feeds:
+                    new = zip(self.numbers, numbers, ask(), strict=True)
+                    numbers = tuple([now if var in then.feeds else before for var, before, now in new])
             else:
                 if not _same(number_in(values[0]), then[0]):
                     raise Elsewhere
