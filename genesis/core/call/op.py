@@ -95,6 +95,9 @@ class Op:
     # what runs on NumPy arrays: the meaning, or what was attached (`core/call/kernels.py`)
     kernel: Callable[..., Any] = field(default=lambda: None)
     silent: Callable[..., Any] = field(default=lambda: None)  # the same without NumPy's warnings, for the lanes
+    # (out, *args): begins to compute into memory that is given, which may be that of the operand, and returns what has
+    # `advance` and `wait`; None: nothing goes on beside the program
+    begins: Callable[..., Any] | None = None
     kernels: dict[type, Any] = field(default_factory=dict)  # what was attached, by the class of arrays
     # what computes on arrays of devices, by their class: looked up once, see `core/call/computing.py`
     on_devices: dict[type, Callable[..., Any]] = field(default_factory=dict)

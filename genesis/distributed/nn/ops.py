@@ -38,8 +38,15 @@ class Collective(Kind):
 COLLECTIVE = Collective("collective")
 
 
-def _collective(vjp: Callable[..., Any], infer: Callable[..., Any], batch: Callable[..., Any] | None = None) -> Any:
-    return primitive(COLLECTIVE, {"input": vjp}, infer=infer, batch=batch, method=False, torch_name="", dtypes="fc")
+def _collective(
+    vjp: Callable[..., Any],
+    infer: Callable[..., Any],
+    batch: Callable[..., Any] | None = None,
+    begins: Callable[..., Any] | None = None,
+) -> Any:
+    return primitive(
+        COLLECTIVE, {"input": vjp}, infer=infer, batch=batch, begins=begins, method=False, torch_name="", dtypes="fc"
+    )
 
 
 def _like(input: Spec, shape: tuple[int, ...]) -> Spec:
@@ -80,18 +87,58 @@ def _checked(name: str) -> Callable[..., Spec]:
     return infer
 
 
-@_collective(_all_reduce_gradient, _checked("all_reduce"), as_it_is)
+def _all_reduce_begun(out: Array, input: Array, op: str, group: str | None) -> Any:
+    members, looks = group_keyed("all_reduce", group), (input.shape, input.dtype, op)
+    by, there, back = wire("all_reduce", input.dtype, op)
+    if out is not input:
+        np.copyto(out, input)
+    sent = there(out)
+
+    def finish() -> None:
+        came = back(sent, members.engine.size)
+        if not np.may_share_memory(came, out):
+            np.copyto(out, came.reshape(out.shape))
+
+    return run("all_reduce", members, looks, lambda: members.engine.all_reduce(sent, by), finish, True, (out,))
+
+
+@_collective(_all_reduce_gradient, _checked("all_reduce"), as_it_is, _all_reduce_begun)
 def all_reduce(input: Array, op: str, group: str | None) -> Array:
     """The combination of the arrays of all ranks."""
     return _combined("all_reduce", input, op, group, lambda engine, out, x, by: engine.all_reduce(x, by, True))
 
 
-@_collective(lambda g, group: sum_in_tree(g, group), lambda input, group: _like(input, input.shape), as_it_is)
+def _in_parts(input: Array, size: int) -> Array:
+    """A copy with as many elements for each rank."""
+    parts = memory.empty((size, -(-input.size // size)), input.dtype).reshape(-1)
+    parts[: input.size], parts[input.size :] = input.reshape(-1), 0
+    return parts
+
+
+def _sum_in_tree_begun(out: Array, input: Array, group: str | None) -> Any:
+    members, looks = group_keyed("sum_in_tree", group), (input.shape, input.dtype)
+    engine, divides = members.engine, input.size % members.engine.size == 0
+    if divides and out is not input:
+        np.copyto(out, input)
+    parts = out.reshape(-1) if divides else _in_parts(input, engine.size)
+
+    def finish() -> None:
+        if not divides:
+            np.copyto(out, parts[: out.size].reshape(out.shape))
+
+    return run("sum_in_tree", members, looks, lambda: engine.sum_in_tree(parts), finish, True, (out,))
+
+
+@_collective(
+    lambda g, group: sum_in_tree(g, group),
+    lambda input, group: _like(input, input.shape),
+    as_it_is,
+    _sum_in_tree_begun,
+)
 def sum_in_tree(input: Array, group: str | None) -> Array:
     """The sum of the arrays of all ranks, of which there are a power of two, in the order of the tree."""
     members, shape = group_keyed("sum_in_tree", group), input.shape
-    parts = memory.empty((members.engine.size, -(-input.size // members.engine.size)), input.dtype).reshape(-1)
-    parts[: input.size], parts[input.size :] = input.reshape(-1), 0
+    parts = _in_parts(input, members.engine.size)
     run("sum_in_tree", members, (shape, input.dtype), lambda: members.engine.sum_in_tree(parts), None, False)
     return parts[: input.size].reshape(shape)
 

@@ -21,7 +21,7 @@ from genesis.base.dtypes import as_np
 from genesis.jit import stored
 from genesis.jit.binding import Graph
 from genesis.jit.lowering import pairs
-from genesis.jit.lowering.compiled import Compiled, Host, Row, Where
+from genesis.jit.lowering.compiled import Begin, Compiled, End, Host, Row, Where
 from genesis.jit.lowering.step import Step, device_of, step_of
 from genesis.jit.passes import optimized
 from genesis.jit.program import Program
@@ -133,7 +133,7 @@ def to_plain(step: Compiled) -> dict[str, Any]:
     """A step without its code, in lists, dictionaries, strings and numbers."""
     return {
         "rows": [[row.function, row.cell, row.chunks, row.title] for row in step.rows],
-        "parts": [_host_to_plain(part) if isinstance(part, Host) else list(part) for part in step.parts],
+        "parts": [_part_to_plain(part) for part in step.parts],
         "cells": list(chain.from_iterable([_where(w) for w in step.cells])),
         "takes": [stored.spec_to_data(spec) for spec in step.takes],
         "written": [int(flag) for flag in step.written],
@@ -153,7 +153,7 @@ def from_plain(data: dict[str, Any]) -> Compiled:
     return Compiled(
         "",
         tuple([Row(*row) for row in data["rows"]]),
-        tuple([_host_from_plain(part) if isinstance(part, dict) else (part[0], part[1]) for part in data["parts"]]),
+        tuple([_part_from_plain(part) for part in data["parts"]]),
         tuple([Where(_KINDS[kind], *at) for kind, *at in zip(cells[::3], cells[1::3], cells[2::3], strict=True)]),
         tuple([stored.spec_from_data(spec) for spec in data["takes"]]),
         tuple([bool(flag) for flag in data["written"]]),
@@ -169,6 +169,28 @@ def from_plain(data: dict[str, Any]) -> Compiled:
 
 def _where(where: Where) -> list[int]:
     return [_KINDS.index(where.kind), where.index, where.offset]
+
+
+def _part_to_plain(part: Any) -> Any:
+    if isinstance(part, Host):
+        return _host_to_plain(part)
+    if isinstance(part, End):
+        return {"ends": part.number, "op": part.op}
+    if isinstance(part, Begin):
+        border = [[*_where(where), stored.spec_to_data(spec)] for where, spec in (part.given, part.made)]
+        return {"begins": part.number, "program": stored.to_data(part.program), "border": border}
+    return list(part)
+
+
+def _part_from_plain(data: Any) -> Any:
+    if isinstance(data, list):
+        return data[0], data[1]
+    if "ends" in data:
+        return End(data["ends"], data["op"])
+    if "begins" not in data:
+        return _host_from_plain(data)
+    given, made = [(Where(_KINDS[kind], *at), stored.spec_from_data(spec)) for kind, *at, spec in data["border"]]
+    return Begin(data["begins"], stored.from_data(data["program"], []), given, made)
 
 
 def _host_to_plain(host: Host) -> dict[str, Any]:

@@ -57,12 +57,31 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class Begin:
+    """A call that goes on beside what follows: a program of its own, the memory that it reads and that it fills."""
+
+    number: int
+    program: Program
+    given: tuple[Where, Spec]
+    made: tuple[Where, Spec]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where what was begun under a number has to be done."""
+
+    number: int
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """A step: code, and what is done with it."""
 
     code: str
     rows: tuple[Row, ...]
-    parts: tuple[tuple[int, int] | Host, ...]  # in their order: rows from and to, and what the host does
+    # in their order: rows from and to, and what the host does, or begins and waits for
+    parts: tuple[tuple[int, int] | Host | Begin | End, ...]
     cells: tuple[Where, ...]  # whose address each cell has
     takes: tuple[Spec, ...]
     written: tuple[bool, ...]  # for each of these

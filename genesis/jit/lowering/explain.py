@@ -57,7 +57,7 @@ class Explanation(Printed):
 
     def _title(self) -> str:
         kernels = {stage.kernel.name for phase in self.plan.phases for stage in phase.stages}
-        host = sum([not phase.stages for phase in self.plan.phases])
+        host = sum([not phase.stages and not phase.moves for phase in self.plan.phases])
         whole = "" if self.seconds is None else f", {pictures.time_text(self.seconds)}"
         return (
             f"{self.program.name}: {len(self.program.calls)} calls in {len(self.entries)} phases, {len(kernels)} kernels, "
@@ -69,7 +69,7 @@ class Explanation(Printed):
         return [
             (
                 str(i),
-                str(entry.phase.chunks) if entry.phase.stages else "host",
+                str(entry.phase.chunks) if entry.phase.stages else entry.phase.moves or "host",
                 _along(entry.phase),
                 entry.ops,
                 pictures.bytes_text(entry.moved),

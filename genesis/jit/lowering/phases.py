@@ -49,7 +49,8 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Phase:
     """Stages with the same number of chunks: a chunk runs through all of them before the next begins, so a stage needs of
-    the stages before it the same chunk only. Without stages it is one call that the host computes, as a replay does.
+    the stages before it the same chunk only. Without stages it is one call that the host computes, as a replay does, or
+    one that goes on beside others: what begins it, or what ends when it is done.
     """
 
     stages: tuple[Stage, ...]
@@ -57,6 +58,7 @@ class Phase:
     why: str = ""  # it is not one with the phase before it, or is left to the host
     flag: Var | None = None  # of a phase before all others, for a flag: where it is set, nothing else is computed
     times: int = 1  # neighbouring phases that run several times do so together: all, then all again
+    moves: str = ""  # "begin" or "end" of a call that goes on beside those between: see `Op.begins`
 
     @property
     def chunks(self) -> int:

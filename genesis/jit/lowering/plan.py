@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from genesis.arrays.spec import strides_of
@@ -25,7 +25,7 @@ from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.copies import copy_kernel
 from genesis.jit.lowering.layouts import LINE, dense, room_of, same_layout, size_of
 from genesis.jit.lowering.parts import StreamState
-from genesis.jit.lowering.phases import Phase, Stage
+from genesis.jit.lowering.phases import Kernel, Phase, Stage
 from genesis.jit.program import Program
 from genesis.jit.storage import Region
 
@@ -69,6 +69,11 @@ def planned(
 def flags_of(phases: Sequence[Phase]) -> list[Var]:
     """The flags that phases compute."""
     return list(dict.fromkeys([phase.flag for phase in phases if phase.flag is not None]))
+
+
+# what a call that goes on beside others does with its operand and its result
+_APART = Kernel("", "", 1, frozenset({1}))
+_OVER = replace(_APART, over=((0, 1),))
 
 
 class _Planner:
@@ -117,12 +122,26 @@ class _Planner:
                     self.where[var] = Where("stream", var.index)
         if not phase.stages:
             self.last_host = self.now if self.may_fail else -1
+        if phase.moves:
+            self._look_beside(phase)
+        elif not phase.stages:
             for call in phase.calls:
                 for var in call.inputs:
                     self.reads.setdefault(self.region(var).root, []).append((self.now, None))
                 for var in call.outs:
                     self.where[var] = Where("host", self.hosts)
                     self.hosts += 1
+
+    def _look_beside(self, phase: Phase) -> None:
+        """A call that is begun, and may be made in the memory of its operand; or one that is done."""
+        (call,) = phase.calls
+        (x,), (out,) = call.inputs, call.outs
+        if phase.moves == "end":
+            self.reads.setdefault(out, []).append((self.now, None))
+            return
+        stage = Stage(_OVER if same_layout(x.spec, out.spec) else _APART, (x, out))
+        self.reads.setdefault(x, []).append((self.now, stage))
+        self.writers.setdefault(out, []).append((self.now, stage))
 
     def plan(self) -> Plan:
         self._old_values()

@@ -27,6 +27,7 @@ from genesis.jit.lowering import (
     rounds,
     small_attention,
     steps,
+    transfers,
     writes,
 )
 from genesis.jit.lowering.assemble import assembled, flat
@@ -62,6 +63,7 @@ class _Item:
     stages: list[Stage] = field(default_factory=list)
     why: str = ""
     joined: bool = False  # with others, whose kernel does it
+    moves: str = ""  # see `Phase`
 
 
 def phases(program: Program) -> list[Phase]:
@@ -115,7 +117,8 @@ def _in_rounds(parts: rounds.Rounds, checked: set[Check]) -> list[Phase] | None:
 def _calls(program: Program) -> list[Call]:
     """Those that compute. What the host draws comes first: it reads nothing, and native code is not left for it."""
     calls = [call for call in program.calls if call.outs[0] not in program.regions]
-    return sorted(calls, key=lambda call: not (draws.is_draw(call) and not draws.is_native(call)))
+    calls.sort(key=lambda call: not (draws.is_draw(call) and not draws.is_native(call)))
+    return transfers.late(program, calls)
 
 
 def _of_rounds(parts: rounds.Rounds, phase: Phase) -> tuple[Stage, ...]:
@@ -169,6 +172,7 @@ class _Regions:
         self.items: list[_Item] = []
         self.ready: dict[Var, int] = {}  # the number of the item that gives a value
         self.drawn: dict[Var, Part] = {}  # that no group has yet: the first that reads them computes them
+        self.begun: dict[Var, Call] = {}  # that nothing has waited for yet: the first that reads them does
         for call in calls:
             self._add(call)
 
@@ -179,6 +183,11 @@ class _Regions:
     # ---- into groups
 
     def _add(self, call: Call) -> None:
+        self._wait([v for v in call.inputs if self.root(v) in self.begun])
+        if transfers.goes_on(self.program, call):
+            self._last(_Item(calls=[call], moves="begin"), call.outs)
+            self.begun[call.outs[0]] = call
+            return
         try:
             if call.op == "check_range" and self.memory.is_checked(call.args[0], call.args[2]):
                 self._into_group(without_ones(ranges.as_it_is(self.memory, call)))
@@ -263,6 +272,11 @@ class _Regions:
         self._draw(self._used(item))
         self.items.append(item)
         self.ready.update(dict.fromkeys(outs, len(self.items) - 1))
+
+    def _wait(self, read: Iterable[Var]) -> None:
+        """Until these are there."""
+        for call in [self.begun.pop(v) for v in dict.fromkeys(map(self.root, read))]:
+            self._last(_Item(calls=[call], moves="end"), call.outs)
 
     def _draw(self, read: Iterable[Var]) -> None:
         """What is drawn of these is a group of its own."""
@@ -349,14 +363,15 @@ class _Regions:
 
     def phases(self) -> list[Phase]:
         self._draw(list(self.drawn))
+        self._wait(list(self.begun))
         out: list[Phase] = []
         all_stored = self._stored()
         self._join_alike(all_stored)
         for item, stored in zip(self.items, all_stored, strict=True):
             if item.joined and not item.stages:
                 continue
-            if item.stages:
-                out.append(Phase(tuple(item.stages), tuple(item.calls), item.why))
+            if item.stages or item.moves:
+                out.append(Phase(tuple(item.stages), tuple(item.calls), item.why, moves=item.moves))
             elif item.group is None:
                 out += [_of_host(call, item.why) for call in item.calls]
             else:

@@ -18,8 +18,9 @@ from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.switches import PHASES
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
-from genesis.jit.lowering.compiled import Compiled, Host, Where, title_of
+from genesis.jit.lowering.compiled import Begin, Compiled, End, Host, Where, title_of
 from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_out, maker, share
+from genesis.jit.program import op_of
 from genesis.jit.replay import Plan as Replay
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import native
@@ -46,7 +47,7 @@ class Runner:
         self.constants = [laid_out(array, spec) for spec, array in constants]
         self.functions = _functions(step) if functions is None else functions
         self.parallel = any([row.chunks > 1 for row in step.rows])
-        self.parts = [_Hosted(part) if isinstance(part, Host) else part for part in step.parts]
+        self.parts = [_PREPARED[type(part)](part) for part in step.parts]
         self.extents = np.array([extent(spec) for spec in step.takes], np.int64).reshape(-1, 2)
         self.written = np.array(step.written, np.int64)
         entries = [
@@ -102,7 +103,7 @@ def run(arrays, numbers=(), starts=(), kept=()):
             stop.finished = returns
         raise
     finally:
-        free.append(context)
+        {"if not context.open: " if mixed else ""}free.append(context)  # what goes on may still write to its memory
     return returns
 """
         scope: dict[str, Any] = {f"make{i}": make for i, make in enumerate(makers)}
@@ -123,7 +124,7 @@ def run(arrays, numbers=(), starts=(), kept=()):
 
     def _mixed(self) -> bool:
         """Whether the host computes a part."""
-        return any([isinstance(part, _Hosted) for part in self.parts])
+        return any([not isinstance(part, tuple) for part in self.parts])
 
     def _more(
         self,
@@ -137,8 +138,10 @@ def run(arrays, numbers=(), starts=(), kept=()):
         call = _Call(context, self.constants, takes, returns, numbers, starts)
         try:
             for part in self.parts:
-                if isinstance(part, _Hosted):
+                if not isinstance(part, tuple):
                     part.run(call)
+                elif context.open:
+                    context.run_beside(*part)
                 else:
                     context.run(*part)
         finally:
@@ -157,7 +160,7 @@ def run(arrays, numbers=(), starts=(), kept=()):
             takes = self._again(context, takes, returns)
         call = _Call(context, self.constants, takes, returns, numbers, starts)
         for part in self._all_parts():
-            if isinstance(part, _Hosted):
+            if not isinstance(part, tuple):
                 _told(part.title, 1, partial(part.run, call))
             else:
                 for i in range(*part):
@@ -186,7 +189,7 @@ def run(arrays, numbers=(), starts=(), kept=()):
         counts = [
             count
             for part in self._all_parts()
-            for count in ([part.count] if isinstance(part, _Hosted) else [1] * (part[1] - part[0]))
+            for count in ([1] * (part[1] - part[0]) if isinstance(part, tuple) else [part.count])
         ]
         return [seconds for count, each in zip(counts, times, strict=True) for seconds in (each, *[0.0] * (count - 1))]
 
@@ -279,6 +282,7 @@ class _Context:
         ]  # fmt: skip
         self.hosts: list[Any] = [None] * step.hosts  # the arrays of kind "host"
         self.views: dict[tuple[Where, int], Array] = {}
+        self.open: dict[int, Any] = {}  # what was begun and is not waited for, by number
 
     def _cells(self, runner: Runner) -> Array:
         """The addresses of all operands; those of arrays come with a call."""
@@ -319,6 +323,13 @@ class _Context:
         finally:
             words[_TASK], words[_ROWS], words[_COUNT] = task, first, count
 
+    def run_beside(self, begin: int, end: int) -> None:
+        """Run some rows, and bring forward what goes on beside them before each."""
+        for row in range(begin, end):
+            for each in self.open.values():
+                each.advance()
+            self.run(row, row + 1)
+
     def view(self, where: Where, spec: Spec) -> Array:
         """A value of the arena as an array."""
         key = where, id(spec)
@@ -351,6 +362,43 @@ class _Hosted:
             cells[list(positions)] = hosts[index].__array_interface__["data"][0] + np.array(offsets)
         for index in self.host.over:
             hosts[index] = None
+
+
+class _Begun:
+    """What begins a call that goes on beside others, prepared for it."""
+
+    count = 1
+
+    def __init__(self, begin: Begin) -> None:
+        (call,) = begin.program.calls
+        self.begin, self.args, self.given = begin, call.args, call.args.index(begin.program.arguments[0])
+        begins = op_of(call).begins
+        assert begins is not None, "an op that goes on beside others"
+        self.start, self.title = begins, f"begin: {call.op}"
+
+    def run(self, call: _Call) -> None:
+        """Begin it in the memory that is planned for its result."""
+        begin, args = self.begin, list(self.args)
+        args[self.given] = x = call.value(*begin.given)._array
+        out = x if begin.made[0] == begin.given[0] else call.value(*begin.made)._array
+        call.context.open[begin.number] = self.start(out, *args)
+
+
+class _Ended:
+    """What waits for a call that was begun."""
+
+    count = 1
+
+    def __init__(self, end: End) -> None:
+        self.number, self.title = end.number, f"end: {end.op}"
+
+    def run(self, call: _Call) -> None:
+        """Until it is done."""
+        call.context.open[self.number].wait()
+        del call.context.open[self.number]
+
+
+_PREPARED: dict[type, Callable[[Any], Any]] = {Host: _Hosted, Begin: _Begun, End: _Ended, tuple: lambda rows: rows}
 
 
 class _Call(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import groupby
 from genesis.arrays.spec import Spec
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.code import functions_of
-from genesis.jit.lowering.compiled import Compiled, Host, Row, Where, title_of
+from genesis.jit.lowering.compiled import Begin, Compiled, End, Host, Row, Where, title_of
 from genesis.jit.lowering.phases import Phase, Stage, in_order
 from genesis.jit.lowering.plan import Plan, flags_of
 from genesis.jit.program import Call, Program
@@ -64,13 +64,21 @@ def _operands(plan: Plan, stage: Stage, turn: int) -> list[Where]:
     return [plan.where[var].moved(turn * step) for var, step in zip(stage.operands, steps, strict=True)]
 
 
-def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[int, int] | Host]:
+def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[int, int] | Host | Begin | End]:
     done = sum([phase.flag is not None for phase in plan.phases])
     last = _last_uses(program, plan)
     views = {v: call for call in program.calls for v in call.outs if v in program.regions}
-    for is_native, group in groupby(enumerate(plan.phases), key=lambda item: bool(item[1].stages)):
+    numbers: dict[int, int] = {}  # of calls that go on beside others
+    for (is_native, moves), group in groupby(
+        enumerate(plan.phases), lambda each: (bool(each[1].stages), each[1].moves)
+    ):
         phases = [(i, phase) for i, phase in group if phase.flag is None]
-        if is_native and phases:
+        if moves:
+            for _, phase in phases:
+                (call,) = phase.calls
+                number = numbers.setdefault(id(call), len(numbers))
+                yield _begin(program, plan, call, number) if moves == "begin" else End(number, call.op)
+        elif is_native and phases:
             count = sum([phase.times for _, phase in phases])
             yield done, done + count
             done += count
@@ -121,15 +129,25 @@ def _host(program: Program, plan: Plan, calls: list[Call], cells: list[Where], o
     for i, where in enumerate(cells):
         if where.kind == "host" and where.index in positions:
             positions[where.index].append(i)
-    part = replace(
-        program, calls=tuple(calls), arguments=inputs, captured=(), constants=(), numbers=(), counts=0, leaves=(),
-        results=tuple(outs), writes=(), made=(), aliases=(),
-    )  # fmt: skip
     return Host(
-        part,
+        _program_of(program, calls, inputs, outs),
         tuple([(plan.where[v], v.spec) for v in inputs]),
         outputs,
         tuple([(index, tuple(at), tuple([cells[i].offset for i in at])) for index, at in positions.items() if at]),
         tuple(sorted(over)),
         count,
     )
+
+
+def _begin(program: Program, plan: Plan, call: Call, number: int) -> Begin:
+    """What begins a call of one tensor."""
+    (x,), (out,) = call.inputs, call.outs
+    part = _program_of(program, [call], (x,), (out,))
+    return Begin(number, part, (plan.where[x], x.spec), (plan.where[out], out.spec))
+
+
+def _program_of(program: Program, calls: Sequence[Call], inputs: Sequence[Var], outs: Sequence[Var]) -> Program:
+    return replace(
+        program, calls=tuple(calls), arguments=tuple(inputs), captured=(), constants=(), numbers=(), counts=0, leaves=(),
+        results=tuple(outs), writes=(), made=(), aliases=(),
+    )  # fmt: skip

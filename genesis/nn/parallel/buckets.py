@@ -21,6 +21,7 @@ from genesis.arrays.protocol import device_of
 from genesis.base.device import MEMORIES
 from genesis.base.errors import ArgumentError, DistributedError, GraphError, UnsupportedError, message
 from genesis.base.late import Late
+from genesis.core.call.halves import HALVES
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
@@ -297,8 +298,15 @@ class Buckets:
                 message(_NAME, text, hint="differentiate twice with the module inside: model.module")
             )
         key = None if self.group is _processes.GroupMember.WORLD else self.group.key
-        mean = sum_in_graph(g, self.group.size(), key) if self.in_tree else _collectives.all_reduce(g, "mean", key)
-        parameter.grad = mean  # in a trace: nodes for each
+        parameter.grad = self._mean_in_graph(g, key)  # in a trace: nodes for each
+
+    def _mean_in_graph(self, g: Any, key: str | None) -> Tensor:
+        """The division by itself, so that what reads the mean divides; 16-bit numbers are rounded once, behind it."""
+        if self.in_tree:
+            return sum_in_graph(g, self.group.size(), key)
+        if g._array.dtype in HALVES:
+            return _collectives.all_reduce(g, "mean", key)  # type: ignore[no-any-return]
+        return _collectives.all_reduce(g, "sum", key) / self.group.size()  # type: ignore[no-any-return]
 
     def _twice(self, number: int) -> Exception:
         text = f"the gradient of {self.names[number]} came twice after one forward"
