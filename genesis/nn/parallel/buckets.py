@@ -25,6 +25,7 @@ from genesis.core.call.halves import HALVES
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.nn.parallel.shards import sum_in_graph, sum_of_ranks
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
@@ -130,11 +131,18 @@ class Buckets:
     """What combines the gradients of a model's parameters: their mean over the ranks of a group."""
 
     def __init__(
-        self, named: Sequence[tuple[str, Tensor]], group: Any, cap: int, unused: bool, in_tree: bool = False
+        self,
+        named: Sequence[tuple[str, Tensor]],
+        group: Any,
+        cap: int,
+        unused: bool,
+        in_tree: bool = False,
+        changing: bool = False,
     ) -> None:
         self.names, self.parameters = [name for name, _ in named], [p for _, p in named]
         self.group, self.cap, self.unused = group, cap, unused
         self.in_tree = in_tree
+        self.changing = changing  # whether ranks may use other parameters, and in each step others
         self.hook: Callable[[Any], Any] | None = None  # of the program, which combines the gradients of a bucket
         self.expected = False  # whether the next backward combines gradients
         self.ranks = group.size()  # that have gradients: the mean is over them
@@ -177,18 +185,18 @@ class Buckets:
         """A gradient is there."""
         if not self.expected:
             return
-        g = parameter.grad
-        usual = g is not None and (g._array.__class__ is np.ndarray or isinstance(g._array, DeviceArray))
-        if g is None or not usual or g._node is not None:
-            self._unusual(parameter, g)
-            return
         if number in self.ready:
             raise self._twice(number)
         if not self.ready:
             task = engine.current()
             assert task is not None, "a gradient comes in a backward"
-            task.at_end.append(self.finish)
+            task.at_end.append(self.finish if tracer.get() is None else self._finish_trace)
         self.ready.add(number)
+        g = parameter.grad
+        usual = g is not None and (g._array.__class__ is np.ndarray or isinstance(g._array, DeviceArray))
+        if g is None or not usual or g._node is not None or tracer.get() is not None:
+            self._unusual(parameter, g)
+            return
         if self.seen is not None:
             self.seen.append(number)
         self._take(number, g)
@@ -298,7 +306,20 @@ class Buckets:
                 message(_NAME, text, hint="differentiate twice with the module inside: model.module")
             )
         key = None if self.group is _processes.GroupMember.WORLD else self.group.key
+        if self.changing:
+            text = "which parameters are used in which rank (find_unused_parameters) is no part of a graph"
+            raise UnsupportedError(message(_NAME, text, hint="static_graph=True, where all ranks always use all"))
         parameter.grad = self._mean_in_graph(g, key)  # in a trace: nodes for each
+
+    def _finish_trace(self) -> None:
+        """At the end of a backward in a trace: all gradients have come."""
+        absent = [n for n in range(len(self.parameters)) if n not in self.ready]
+        if absent and self.unused:
+            text = f"no gradient came for {self.names[absent[0]]}, which other ranks may have used"
+            raise UnsupportedError(message(_NAME, text, hint="no compiled step"))
+        if absent:
+            raise self._unfinished(absent)
+        self.expected = False
 
     def _mean_in_graph(self, g: Any, key: str | None) -> Tensor:
         """The division by itself, so that what reads the mean divides; 16-bit numbers are rounded once, behind it."""

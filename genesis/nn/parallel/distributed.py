@@ -110,8 +110,9 @@ class DistributedDataParallel(Module):
             self._begin()
 
     def _begin(self) -> None:
-        unused = self.find_unused_parameters or self.static_graph
-        buckets = Buckets(self._trained, self.process_group, self._cap, unused, bool(self.shards))
+        changing = self.find_unused_parameters
+        unused, in_tree = changing or self.static_graph, bool(self.shards)
+        buckets = Buckets(self._trained, self.process_group, self._cap, unused, in_tree, changing)
         object.__setattr__(self, "_buckets", buckets)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:

@@ -211,6 +211,90 @@ def compiled():
     near(plain, model, "asked for in a function and given to it")
 
 
+def compiled_in_all_ways():
+    """What is compiled ends where the same steps do as they are."""
+
+    def kept(model, b, x, y):
+        b.zero_grad(set_to_none=False)
+        loss_of(model, x, y).backward()
+
+    def clipped(model, b, x, y):
+        b.zero_grad()
+        loss_of(model, x, y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+
+    def accumulated(model, b, x, y):
+        b.zero_grad()
+        with model.no_sync():
+            loss_of(model, x / 2, y).backward()
+        loss_of(model, x, y).backward()
+
+    def twice(model, b, x, y):
+        b.zero_grad()
+        checkpoint(model, x, use_reentrant=False).square().mean().backward()
+
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.inner = nn.Linear(5, 5).double(), network()
+            self.second = nn.Linear(5, 5).double()
+            self.second.weight = self.first.weight
+
+        def forward(self, x):
+            return self.inner(self.second(self.first(x).tanh()))
+
+    def ended(make, gradients, compiles, said=(), **options):
+        genesis.manual_seed(0)
+        model = make()
+        parallel = DistributedDataParallel(model, **options)
+        b = optim.SGD(parallel.parameters(), 0.1, momentum=0.9)
+
+        def step(x, y):
+            gradients(parallel, b, x, y)
+            b.step()
+
+        step = genesis.compile(step) if compiles else step
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            for x, y in zip(X, Y, strict=True):
+                step(mine(x), mine(y))
+        assert [words for words in said if words not in str([w.message for w in heard])] == []
+        assert compiles or not heard
+        assert bool(heard) == bool(said)
+        return model
+
+    for make, gradients, options in [
+        (network, kept, {}),
+        (network, clipped, {}),
+        (network, accumulated, {}),
+        (network, twice, {}),
+        (Shared, clipped, {}),
+        (network, clipped, {"static_graph": True}),
+    ]:
+        ways = [ended(make, gradients, compiles, **options) for compiles in (False, True)]
+        near(*ways, gradients.__name__)
+        for p, q in zip(*[model.parameters() for model in ways], strict=True):
+            np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy())
+    if size == 1:
+        return
+
+    class Own(Choice):  # each rank another branch, and so another graph
+        def __init__(self):
+            super().__init__()
+            self.double()
+
+        def forward(self, x):
+            return self.branches[rank](x)
+
+    why = "which parameters are used in which rank (find_unused_parameters) is no part of a graph"
+    near(*[ended(Own, clipped, c, [why] * c, find_unused_parameters=True) for c in (False, True)])
+    why = "which other ranks may have used"
+    near(*[ended(Own, clipped, c, [why] * c, static_graph=True) for c in (False, True)])
+    strict = DistributedDataParallel(Own())
+    step = compiled_step(strict, optim.SGD(strict.parameters(), 0.1))
+    refused(RuntimeError, "no gradient came for branches.", lambda: step(mine(X[0]), mine(Y[0])))
+
+
 def hooks():
     """Functions of a program that combine gradients."""
     plain = network()
@@ -308,6 +392,7 @@ checks = [
     precision_and_checkpoints,
     picture_of_a_step,
     compiled,
+    compiled_in_all_ways,
     hooks,
     samplers,
     what_is_refused,
