@@ -52,12 +52,13 @@ def stage(memory: Memory, call: Call, name: Callable[[str], str]) -> Stage:
     number = 1 / math.sqrt(shape.depth) if scale is None else scale
     others = (stats, *call.outs) if backward else call.outs
     operands = [r.root for r in shape.reads] + list(others) + factor
+    first = len(shape.reads) + backward
+    writes = [*range(first, first + 3)]
     if shape.scratch > ON_STACK:
+        writes.append(len(operands))
         operands.append(Var(Spec((shape.chunks * shape.scratch,), F32)))
     text = (_backward if backward else _forward)("NAME", shape, number)
     own = name(text)
-    first = len(shape.reads) + backward
-    writes = range(first, first + 3)
     oracle = _python(shape, number, backward)
     return Stage(
         Kernel(own, text.replace("@NAME", f"@{own}"), shape.chunks, frozenset(writes), python=oracle), tuple(operands)

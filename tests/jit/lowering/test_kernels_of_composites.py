@@ -175,6 +175,21 @@ def test_attention(query, key, width, causal):
     assert ops_left_to_the_host(check(traced(function, *given), given, assert_close)) == []
 
 
+@pytest.mark.parametrize("rows", [64, 200, 520])
+def test_attention_whose_scratch_memory_is_in_the_arena(rows):
+    x = numbers(2, rows, 3 * 64)
+
+    def gradient(x):
+        q, k, v = [t.view(2, rows, 1, 64).transpose(1, 2) for t in x.split(64, 2)]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return y.detach(), *grad((y * y.cos().detach()).sum(), [x])
+
+    compiled = genesis.compile(gradient, fullgraph=True)
+    for _ in range(3):
+        for actual, expected in zip(compiled(x), gradient(x), strict=True):
+            _close(actual.numpy(), expected.numpy(), "compiled")
+
+
 def test_attention_of_views():
     x = numbers(2, 64, 3 * 96)
 
