@@ -18,7 +18,7 @@ from genesis.base.quiet import quietly
 from genesis.core.call import dispatch
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.writes import bump, write
-from genesis.core.graph.modes import grad_mode, no_grad
+from genesis.core.graph.modes import enable_grad, grad_mode, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var, renamed, variables
 from genesis.jit.guards import hooks_on
@@ -63,9 +63,7 @@ def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         )
         results: list[Any] = []
         for i in range(len(program.results)):
-            results.append(
-                own[i] if i in own else _aliased(aliases[i], given, binding.captured, tensors, made, results)
-            )
+            results.append(own[i] if i in own else aliased(aliases[i], given, binding.captured, tensors, made, results))
     return tree_unflatten(results, binding.structure_out)
 
 
@@ -394,7 +392,7 @@ def _own(y: Any) -> Any:
     return wrap(np.asarray(y))
 
 
-def _aliased(
+def aliased(
     alias: Alias,
     given: list[Tensor],
     captured: tuple[Tensor, ...],
@@ -402,15 +400,31 @@ def _aliased(
     made: list[Tensor],
     results: list[Any],
 ) -> Any:
-    """A result on memory that somebody else has, too."""
+    """A result on memory that somebody else has, too; without a history."""
     if alias.kind == "result":
         return results[alias.index]
+    root = _root(alias, given, captured, tensors, made)
+    return root if alias.same else _taken(alias, root.detach())
+
+
+def viewed(
+    alias: Alias, given: list[Tensor], captured: tuple[Tensor, ...], tensors: list[Tensor], made: list[Tensor]
+) -> Tensor:
+    """A result that is a view of its root, with the history of one."""
+    with enable_grad():
+        return _taken(alias, _root(alias, given, captured, tensors, made))
+
+
+def _root(
+    alias: Alias, given: list[Tensor], captured: tuple[Tensor, ...], tensors: list[Tensor], made: list[Tensor]
+) -> Tensor:
     roots: Any = {"argument": given, "captured": captured, "made": made}
     root = tensors[alias.index].grad if alias.kind == "grad" else roots[alias.kind][alias.index]
     assert root is not None
-    if alias.same:
-        return root
-    root = root.detach()
+    return root  # type: ignore[no-any-return]
+
+
+def _taken(alias: Alias, root: Tensor) -> Tensor:
     for name, args in alias.steps:
         root = dispatch.apply(REGISTRY[name], (root, *args))
     return root

@@ -80,3 +80,84 @@ def test_leaves_that_are_returned_are_refused(end, recwarn):
         leaf, _ = function(genesis.ones(3))
         assert leaf.requires_grad and leaf is not w and leaf is not t and not t.requires_grad
     assert "a leaf that the function made" in str(recwarn[0].message)
+
+
+class Reversed(genesis.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return -2 * g
+
+
+VIEWS = {
+    "a result and a view of it": lambda layer, x: (y := layer(x), y.t()),
+    "a view before what it is of": lambda layer, x: ((y := layer(x)).t(), y, y[0]),
+    "parts of what is not returned": lambda layer, x: layer(x).chunk(3, 1),
+    "rows in containers": lambda layer, x: {"rows": [*layer(x).unbind(0)], "other": layer(x).sum()},
+    "a view of an argument": lambda layer, x: (x.view(-1), layer(x)),
+    "a view of a parameter": lambda layer, x: (layer.weight.t(), layer(x)),
+    "a view of what was written to": lambda layer, x: ((y := layer(x).add_(1)), y[1:]),
+    "a written view": lambda layer, x: ((y := layer(x)), y.t().mul_(2)),
+    "detached": lambda layer, x: ((y := layer(x)).detach(), y, y[0]),
+    "a view that a function gives": lambda layer, x: (Reversed.apply(x), Reversed.apply(y := layer(x)), y),
+}
+
+
+@pytest.mark.parametrize("write", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_results_with_a_history_that_share_memory(name, write):
+    def run(compiled):
+        genesis.manual_seed(0)
+        layer = nn.Linear(4, 6)
+        function = lambda x: VIEWS[name](layer, x)  # noqa: E731
+        function, seen = genesis.compile(function, fullgraph=True) if compiled else function, []
+        for _ in range(3):
+            layer.zero_grad()
+            x = (genesis.randn(3, 4).requires_grad_() * 1).requires_grad_()
+            results = tree_flatten(function(x))[0]
+            live = [y for y in results if y.requires_grad]
+            if write and "function" not in name:
+                live[-1].mul_(3)
+            loss = sum([(y * y.detach().cos() * (i + 1)).sum() for i, y in enumerate(live)])
+            seen += [*results, *genesis.autograd.grad(loss, [x, layer.weight], allow_unused=True)]
+        return seen
+
+    for x, y in zip(run(True), run(False), strict=True):
+        assert (x is None) == (y is None)
+        if x is not None:
+            alike(x, y)
+
+
+def test_a_view_that_a_function_gives_is_not_written_to():
+    layer = nn.Linear(4, 4)
+    for function in (lambda x: (Reversed.apply(x), layer(x)), lambda x: ((y := layer(x)), Reversed.apply(y))):
+        for called in (function, genesis.compile(function)):
+            for _ in range(2):
+                results = called(genesis.randn(3, 4).requires_grad_() * 1)
+            with pytest.raises(RuntimeError, match="returned by a Function, is written to"):
+                next(y for y in results if y._view is not None).mul_(2)
+
+
+def test_views_of_arguments_alone_are_not_compiled(recwarn):
+    function = genesis.compile(lambda x: (x.t(), x[0]))
+    for _ in range(3):
+        x = genesis.randn(3, 4).requires_grad_() * 1
+        function(x)[0].mul_(2)
+    assert "are views of what is given" in str(recwarn[0].message)
+
+
+def test_gradients_that_share_memory_are_none_of_the_forward():
+    genesis.manual_seed(0)
+    first, places, head = nn.Parameter(genesis.randn(1, 1, 4)), nn.Parameter(genesis.randn(1, 4, 4)), nn.Linear(4, 3)
+
+    def function(x):
+        return head((genesis.cat([first, x], 1) + places)[:, 0].tanh())
+
+    compiled, leaves = genesis.compile(function, fullgraph=True), [first, places, *head.parameters()]
+    for _ in range(3):
+        x = genesis.randn(1, 3, 4)
+        alike(compiled(x), function(x))
+        alike(*[genesis.autograd.grad(f(x).square().sum(), leaves) for f in (compiled, function)])

@@ -45,7 +45,7 @@ from genesis.jit.compiling.segments import Elsewhere, Segments
 from genesis.jit.compiling.text import ELSEWHERE, Text
 from genesis.jit.compiling.values import HostValue
 from genesis.jit.lowering.runner import finished
-from genesis.jit.replay import _aliased
+from genesis.jit.replay import aliased, viewed
 
 
 def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Decided) -> Any:
@@ -277,16 +277,24 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
     program, binding, numbers = graph.program, graph.binding, decided.returned
     aliases, names, own, behind = dict(program.aliases), list[str](), 0, list[str]()
     first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(program.results))
+    roots = f"given, {text.name(binding.captured)}, {text.name(_leaf_tensors(graph))}, made"
+    if aliases:
+        text.scope["aliased"] = aliased
+        yield f"made = [{', '.join(f'wrap(values[{first + i}])' for i in range(len(program.made)))}]"
+        yield f"given = [{', '.join(f'x{i}' for i in range(count))}]"
     if flow is not None:
         given = ", ".join([*[f"x{i}" for i in range(count)], ""])
         positions = [f"({text.name(stream)}._seed, s{i}), " for i, stream in enumerate(binding.streams)]
-        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), ({given.lstrip(', ')}), args, kwargs)"
-    if aliases:
-        text.scope["aliased"] = _aliased
-        yield f"made = [{', '.join(f'wrap(values[{first + i}])' for i in range(len(program.made)))}]"
-        yield f"given = [{', '.join(f'x{i}' for i in range(count))}]"
+        outputs, heads = flow.joint.outputs, [i for i in flow.joint.outputs if flow.joint.views.get(i) == i]
+        views = [f"aliased({text.name(aliases[i])}, {roots}, ())" for i in outputs if i in aliases and i not in heads]
+        more = f", ({''.join(f'{view}, ' for view in views)})" if views else ""
+        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), ({given.lstrip(', ')}), args, kwargs{more})"
+        yield from [f"made[{aliases[i].index}] = joined[{outputs.index(i)}]" for i in heads]
+        text.scope["viewed"] = viewed
     for i, r in enumerate(program.results[: binding.structure_out.num_leaves]):
-        if flow is not None and i in flow.joint.outputs:
+        if flow is not None and i in flow.joint.views:
+            yield f"r{i} = viewed({text.name(aliases[i])}, {roots})"
+        elif flow is not None and i in flow.joint.outputs:
             yield f"r{i} = joined[{flow.joint.outputs.index(i)}]"
             own += 1
         elif isinstance(binding.objects.get(i), HostValue):
@@ -295,7 +303,6 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
         elif i in binding.objects:
             yield f"r{i} = {text.name(binding.objects[i])}"
         elif i in aliases:
-            roots = f"given, {text.name(binding.captured)}, {text.name(_leaf_tensors(graph))}, made"
             yield f"r{i} = aliased({text.name(aliases[i])}, {roots}, [{', '.join(names)}])"
         elif isinstance(r, Var):
             text.scope["number_in"] = number_in

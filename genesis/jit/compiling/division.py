@@ -11,7 +11,7 @@ from genesis.jit.binding import Graph
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer
 from genesis.jit.compiling.results import inside
 from genesis.jit.passes import dead_code, optimized
-from genesis.jit.program import Call, Program
+from genesis.jit.program import Alias, Call, Program
 
 
 def divided(tracer: JointTracer, graph: Graph) -> Joint:
@@ -20,8 +20,9 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     end = len(whole.results) - len(tracer.answers)
     own = whole.results[: tracer.results] + whole.results[end - tracer.told : end]
     gradients, asked = whole.results[tracer.results : end - tracer.told], whole.results[end:]
-    _refuse(tracer, whole)
-    ends = [v for v in (*own, *asked, *whole.made) if isinstance(v, Var)] + [
+    _refuse(whole)
+    aliases, made = _own_aliases(whole, tracer.results)
+    ends = [v for v in (*own, *asked, *made) if isinstance(v, Var)] + [
         w.value for w in whole.writes if w.value is not None
     ]
     needed = _needed(whole, ends)
@@ -29,13 +30,13 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     cotangents = whole.arguments[tracer.given :]
     behind, crossing = _crossing(whole, calls, gradients, set(cotangents))
     homes, extra = _sources_of(whole, tracer.given, crossing)
-    aliases = tuple([(i, a) for i, a in whole.aliases if i < tracer.results])
     forward = replace(
         whole,
         calls=tuple([c for c in whole.calls if id(c) in needed]),
         arguments=whole.arguments[: tracer.given],
         results=(*own, *extra),
         aliases=aliases,
+        made=made,
     )
     backward = Program(
         f"the gradient of {whole.name}",
@@ -54,7 +55,8 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     index = {v: i for i, (v, _) in enumerate(whole.numbers)}
     numbers = tuple([index[v] for v, _ in backward.numbers])
     decided = _decided(tracer, asked)
-    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers, decided, tracer.reached)
+    outputs, inputs = tuple(tracer.outputs), tuple(tracer.inputs)
+    return Joint(bound, backward, outputs, tracer.views, inputs, homes, numbers, decided, tracer.reached)
 
 
 def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
@@ -89,12 +91,16 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
     )
 
 
-def _refuse(tracer: JointTracer, whole: Program) -> None:
+def _own_aliases(whole: Program, results: int) -> tuple[tuple[tuple[int, Alias], ...], tuple[Var, ...]]:
+    """Of which memory the first results are, not the gradients; and what of it several of them share."""
+    own = [(i, alias) for i, alias in whole.aliases if i < results]
+    kept = sorted({alias.index for _, alias in own if alias.kind == "made"})
+    own = [(i, replace(a, index=kept.index(a.index)) if a.kind == "made" else a) for i, a in own]
+    return tuple(own), tuple([whole.made[k] for k in kept])
+
+
+def _refuse(whole: Program) -> None:
     """Refuse what a node between forward and backward cannot say."""
-    shared = [alias.kind for i, alias in whole.aliases if i < tracer.results and (i in tracer.outputs)]
-    if shared:
-        text = "a result that gradients flow through shares its memory with another tensor"
-        raise GraphError(message("compile", text, hint="return a clone() of it"))
     if any(w.kind == "argument" for w in whole.writes):
         raise GraphError(message("compile", "an argument is written to, and gradients flow through the function"))
 

@@ -43,21 +43,31 @@ class Flow:
         aliases = dict(joint.forward.program.aliases)
         own = [i for i, r in enumerate(results) if isinstance(r, Var) and i not in aliases]
         position = {i: at for at, i in enumerate(own)}
-        self.outputs = [position[i] for i in joint.outputs]
+        position |= {i: len(own) + aliases[i].index for i in joint.outputs if joint.views.get(i) == i}
+        self.outputs = [position.get(i) for i in joint.outputs]  # None: it shares its memory
         first = len([i for i in own if i < joint.forward.binding.structure_out.num_leaves + joint.decided.told])
         self.saved = [(kind, first + i if kind == "made" else i) for kind, i in joint.saved]
 
     def __call__(
-        self, values: list[Any], numbers: Any, positions: Any, given: Any, args: Any, kwargs: Any
+        self,
+        values: list[Any],
+        numbers: Any,
+        positions: Any,
+        given: Any,
+        args: Any,
+        kwargs: Any,
+        views: Iterable[Tensor] = (),
     ) -> tuple[Tensor, ...]:
-        """The results that have a history, with it."""
+        """The results that have a history, with it; ``views``: those of them that share their memory, without it."""
         captured = self.joint.forward.binding.captured
         saved = [
             wrap(values[i]) if kind == "made" else captured[i] if kind == "captured" else given[i]
             for kind, i in self.saved
         ]
         inputs = [given[x] if x.__class__ is int else x for x in self.joint.inputs]
-        call = _Call(self, [values[i] for i in self.outputs], saved, numbers, positions, (args, kwargs))
+        rest = iter(views)
+        outputs = [next(rest) if i is None else wrap(values[i]) for i in self.outputs]
+        call = _Call(self, outputs, saved, numbers, positions, (args, kwargs))
         if call.recording:
             outputs = Compiled.apply(call, *inputs)
         else:  # the function itself turned it on
@@ -122,8 +132,13 @@ class Flow:
             args, kwargs = call.arguments
             with enable_grad() if call.recording else no_grad():
                 leaves = tree_flatten(self.original(*args, **kwargs))[0]
-            wanted = [(leaves[i], g) for i, g in zip(self.joint.outputs, gs, strict=True) if g is not None]
+            heads = [leaves[i] if i not in self.joint.views else _base(leaves[i]) for i in self.joint.outputs]
+            wanted = [(y, g) for y, g in zip(heads, gs, strict=True) if g is not None]
             return grad([y for y, _ in wanted], inputs, [g for _, g in wanted], create_graph=True, allow_unused=True)
+
+
+def _base(y: Tensor) -> Tensor:
+    return y if y._view is None else y._view.base
 
 
 class _Call:
@@ -147,8 +162,7 @@ class Compiled(Function):
         ctx.mark_constant(*call.saved)  # a backward that is recorded does not take them
         ctx.set_materialize_grads(False)
         ctx.call, call.epoch, call.saved = call, ctx._epoch, None
-        outputs = [wrap(array) for array in call.outputs]
-        call.outputs = None
+        outputs, call.outputs = call.outputs, None
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @staticmethod

@@ -9,11 +9,13 @@ the forward is saved.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from genesis.arrays.protocol import Layer
 from genesis.autograd.gradients import grad
 from genesis.base.device import MEMORIES
 from genesis.base.errors import GraphError, message
@@ -45,7 +47,8 @@ class Joint:
     Attributes:
         forward: the graph of what the function does; its results are those of the function, and then what is saved
         backward: its arguments are what is saved and the gradients of `outputs`, its results the gradients of `inputs`
-        outputs: the results that have a history, by index
+        outputs: the results that have a history, by index; those that share memory may be views
+        views: results that are views of one of these, of an argument or of a captured tensor, by what they are views of
         inputs: what gradients go to: the index of an argument, or a captured leaf
         saved: where each of what the backward uses is found: among arguments, captured tensors, or what the forward
             returns behind the results of the function ("made")
@@ -57,6 +60,7 @@ class Joint:
     forward: Graph
     backward: Program
     outputs: tuple[int, ...]
+    views: Mapping[int, int | None]
     inputs: tuple[int | Tensor, ...]
     saved: tuple[tuple[str, int], ...]
     numbers: tuple[int, ...]
@@ -112,6 +116,7 @@ class JointTracer(Tracer):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.outputs: list[int] = []
+        self.views: dict[int, int | None] = {}
         self.inputs: list[int | Tensor] = []
         self.reached: tuple[set[int], ...] = ()
         self.structure: TreeDef | None = None
@@ -292,8 +297,7 @@ class JointTracer(Tracer):
             if not any([node is source for node in _nodes([leaves[i]._node]) for source in sources]):
                 text = "a result has a history that leads to nothing but tensors that the function made"
                 raise GraphError(message("compile", text, hint="return what is detached"))
-        outputs = [leaves[i] for i in self.outputs if not self._is_source(leaves[i], sources)]
-        self.outputs = [i for i in self.outputs if not self._is_source(leaves[i], sources)]
+        outputs = self._heads(leaves, arguments, sources)
         if not outputs:
             return ()
         cotangents = []
@@ -317,6 +321,32 @@ class JointTracer(Tracer):
             for node, hooks in held:
                 node._hooks = hooks
         return gradients  # type: ignore[no-any-return]
+
+    def _heads(self, leaves: list[Any], arguments: list[Capture], sources: list[AccumulateGrad]) -> list[Tensor]:
+        """Where gradients begin: at the results; of views that share memory at what they are views of, for they are taken
+        of that at each call, and may be written to.
+        """
+        arrays = {
+            id(y): self.array(y._array) for y in leaves if isinstance(y, Tensor) and not isinstance(y._array, Layer)
+        }
+        shared = Counter([x.cell for x in arrays.values()])
+        outside = {c.cell: c.tensor() for c in (*arguments, *self.memory.captures.values()) if not c.made}
+        heads = dict[int, Tensor]()
+        for i in self.outputs:
+            y, cell = leaves[i], arrays[id(leaves[i])].cell
+            head = y if y._view is None or not y._view.recorded else y._view.base
+            if cell in outside and head is not y and head is outside[cell]:
+                self.views[i] = None
+            elif cell in outside or shared[cell] == 1 or self.array(head._array).steps:
+                heads[i] = y
+            elif (known := next((k for k, x in heads.items() if x is head), None)) is not None:
+                self.views[i] = known
+            else:
+                heads[i], self.views[i] = head, i
+        if not heads:
+            raise GraphError(message("compile", "all results that gradients flow through are views of what is given"))
+        self.outputs = [i for i, y in heads.items() if not self._is_source(y, sources)]
+        return [heads[i] for i in self.outputs]
 
     @contextmanager
     def _only_computing(self) -> Iterator[None]:
