@@ -141,6 +141,45 @@ def test_iterators_of_the_outside_go_on(take):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("take", ["p = next(rest)", "for p in rest: break"])
+def test_a_generator_of_parameters_from_outside_goes_on(take):
+    seen = []
+    scope = {}
+    exec(f"def step(rest, x):\n    {take}\n    return x * p.sum()", scope)
+    for step in (scope["step"], genesis.compile(scope["step"])):
+        genesis.manual_seed(0)
+        rest = nn.Sequential(*[nn.Linear(1, 1) for _ in range(3)]).parameters()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seen.append(([step(rest, genesis.ones(2)).tolist() for _ in range(4)], len(list(rest))))
+    assert seen[0] == seen[1]
+    assert seen[0][1] == 2
+
+
+def test_next_of_what_is_made_there_is_compiled():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.names = nn.Linear(2, 2), {"a": 2.0, "b": 3.0}
+
+        def forward(self, x):
+            mask = (x > 0).to(next(self.parameters()).dtype)
+            held = iter([5.0, 7.0])
+            factor = next(n for name, n in self.names.items() if name == "b") * next(held) * next(held)
+            return self.first(x) * mask * factor * next(iter(self.names.values()), None)
+
+    model, x = Masked(), genesis.randn(3, 2)
+    run = genesis.compile(model, fullgraph=True)
+    for dtype in (genesis.float32, genesis.float64):
+        model.to(dtype)
+        for _ in range(2):
+            y = run(x.to(dtype))
+            assert y.dtype == dtype
+            assert genesis.allclose(y, model(x.to(dtype)))
+    model.names["b"] = 1.0
+    assert genesis.allclose(run(x.double()), model(x.double()))
+
+
 def test_what_another_thread_does_meanwhile_stays():
     queue, stop, seen = deque(), threading.Event(), []
 

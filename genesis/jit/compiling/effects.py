@@ -36,6 +36,7 @@ from genesis.jit.compiling.stores import (
     remainders_of,
     stores_of,
 )
+from genesis.jit.compiling.unnamed import next_of
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.writers import CONTAINERS, WRITING, Writer, receiver, writers_of
 from genesis.jit.compiling.young import is_young, stores_in
@@ -346,9 +347,16 @@ class Watch(Reads):
         if self.numbers and takes_floats(function):
             raise Leaked(self._sources_of(frame))
         name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
+        if function is next and self._takes_what_is_new(frame):
+            return
         if not is_pure(function) or (name in WRITING and self._is_default(owner)):
             kind = "" if owner is None or isinstance(owner, ModuleType) else f"{type(owner).__name__}."
             self._note(f"a call of {kind}{name}", frame, None, owner if isinstance(owner, CONTAINERS) else None)
+
+    def _takes_what_is_new(self, frame: FrameType) -> bool:
+        """Whether `next` is called on an iterator that was made meanwhile."""
+        source = next_of(frame.f_code, frame.f_lasti)
+        return is_young(self._value(frame, source)) if isinstance(source, tuple) else source
 
 
 @functools.cache

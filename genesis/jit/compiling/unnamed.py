@@ -15,6 +15,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, Me
 from typing import Any, NamedTuple
 from weakref import ref
 
+from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable
 from genesis.jit.compiling import statements
@@ -24,6 +25,11 @@ from genesis.jit.compiling.young import stores_in
 _BY_TEXT = {"attrgetter", "__getattribute__"}
 _READING_ALL = {"copy", "deepcopy", "replace", "asdict", "astuple", "repr", "str", "format", "ascii", "hash"}
 _OF_STATEMENTS = {statements.host.__name__, "__import__"}  # which stand in code from which some were taken out
+_ITERATING = {
+    *("parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules"),
+    *("named_modules", "iter", "reversed", "zip", "map", "filter", "enumerate", "keys", "values", "items"),
+}  # what makes iterators: over what it is given, which the code has in hand
+_OF_GENERATORS = {"GET_ITER", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE"}  # what stands before the call of an expression
 _CLASSES = {"type", "__class__", "__mro__"}
 _OTHERS = (Tensor, Dependable, ModuleType, FunctionType, type)  # which are asked elsewhere, or have no state
 
@@ -94,9 +100,38 @@ def draws_unseen(value: Any) -> bool:
 
 
 def goes_on_unseen(value: Any) -> bool:
-    """Whether it is an iterator in C, which `zip`, a loop or a list take from without a call that could be seen."""
-    seen = isinstance(value, GeneratorType | IOBase) or isinstance(getattr(type(value), "__next__", None), FunctionType)
+    """Whether it is an iterator which `zip`, a loop or a list take from without a call that could be seen: one in C, or a
+    generator of this package.
+    """
+    if isinstance(value, GeneratorType):
+        return LIBRARY[value.gi_code.co_filename]
+    seen = isinstance(value, IOBase) or isinstance(getattr(type(value), "__next__", None), FunctionType)
     return isinstance(value, Iterator) and not seen
+
+
+@functools.lru_cache(maxsize=4096)
+def next_of(code: CodeType, at: int) -> Chain | bool:
+    """What the call of `next` at an instruction takes from: a chain, or whether it is an iterator that is made there."""
+    steps = steps_of(code)
+    call = next((i for i, step in enumerate(steps) if step.at == at and step.name == "CALL"), None)
+    if call is None:
+        return False
+    begin, end = _last_argument(steps, call)
+    for _ in range(steps[call].value - 1):
+        begin, end = begin_of(steps, begin), begin
+    chain = chain_of(steps[begin:end]) if begin > 0 else None
+    if chain is not None or begin < 0 or steps[end - 1].name != "CALL":
+        return chain or False
+    inside = end - 1 - (steps[end - 2].name == "PRECALL")
+    for _ in range(steps[end - 1].value):
+        inside = begin_of(steps, inside) if inside > 0 else -1
+    return inside > 0 and (steps[inside - 1].name in _OF_GENERATORS or _called(steps, inside) in _ITERATING)
+
+
+def _last_argument(steps: Any, call: int) -> tuple[int, int]:
+    """The instructions that compute the last argument of a call."""
+    end = call - (steps[call - 1].name == "PRECALL")
+    return begin_of(steps, end), end
 
 
 def asked_by(value: Any) -> frozenset[str]:
