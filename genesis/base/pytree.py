@@ -53,9 +53,25 @@ def _fields(tree: Any) -> tuple[list[Any], Any]:
 
 
 def _fill(kind: type[Any], children: list[Any], names: Any) -> Any:
-    tree = object.__new__(kind)  # not __init__, which may refuse leaves that are not of the declared types
+    # not __init__, which may refuse leaves that are not of the declared types
+    tree = kind.__new__(kind)  # type: ignore[call-overload]
     for name, child in zip(names, children, strict=True):
         object.__setattr__(tree, name, child)
+    return tree
+
+
+def _fields_and_items(tree: Any) -> tuple[list[Any], Any]:
+    children, names = _fields(tree)
+    return children, (*names, *[key for key in tree if key in names])
+
+
+def _fill_items(kind: type[Any], children: list[Any], rest: Any) -> Any:
+    """A dictionary whose items are fields of a dataclass as well, as outputs of models are."""
+    names, keys = rest[: len(children)], rest[len(children) :]
+    tree = _fill(kind, children, names)
+    put = OrderedDict.__setitem__ if issubclass(kind, OrderedDict) else dict.__setitem__  # not the one of its class
+    for key in keys:
+        put(tree, key, children[names.index(key)])
     return tree
 
 
@@ -66,6 +82,7 @@ _MAPPING: tuple[Flatten, Unflatten] = (
 )
 _NAMED: tuple[Flatten, Unflatten] = (lambda tree: (tree, None), lambda kind, children, _: kind(*children))
 _DATACLASS: tuple[Flatten, Unflatten] = (_fields, _fill)
+_DICTIONARY_OF_FIELDS: tuple[Flatten, Unflatten] = (_fields_and_items, _fill_items)
 _RULES: dict[type[Any], tuple[Flatten, Unflatten]] = {
     list: _SEQUENCE, tuple: _SEQUENCE, dict: _MAPPING, OrderedDict: _MAPPING,
 }  # fmt: skip
@@ -77,7 +94,9 @@ def rule_of(kind: type[Any]) -> tuple[Flatten, Unflatten] | None:
         return _RULES[kind]
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):  # named tuples have no common base class
         return _NAMED
-    return _DATACLASS if dataclasses.is_dataclass(kind) else None
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return _DICTIONARY_OF_FIELDS if issubclass(kind, dict) else _DATACLASS
 
 
 def is_container(kind: type[Any]) -> bool:

@@ -28,6 +28,20 @@ class Cache:
     size: int = field(init=False, default=0)
 
 
+@dataclass
+class Output(OrderedDict):
+    loss: object = None
+    logits: object = None
+
+    def __post_init__(self):
+        for name in self.__dataclass_fields__:
+            if getattr(self, name) is not None:
+                self[name] = getattr(self, name)
+
+    def __getitem__(self, key):
+        return super().__getitem__(key) if isinstance(key, str) else tuple(self.values())[key]
+
+
 class Special(list):
     pass
 
@@ -63,6 +77,16 @@ def test_map_over_several_trees():
 
 def test_map_does_not_run_the_constructor():
     assert tree_map(lambda x: "refused", Batch(1, 2)).image == "refused"
+
+
+def test_a_dictionary_whose_items_are_fields():
+    again = tree_map(lambda x: x and x * 10, Output(logits=[1, 2]))
+    assert (again.loss, again.logits, list(again.items()), again[0]) == (
+        None,
+        [10, 20],
+        [("logits", [10, 20])],
+        [10, 20],
+    )
 
 
 def test_is_leaf():
