@@ -217,6 +217,18 @@ def schedules(model, optimizer):
     return step, lambda: [rates, schedule.last_epoch]
 
 
+def rates_beside_dropout(model, optimizer):
+    schedule, rates = optim.lr_scheduler.CosineAnnealingLR(optimizer, 10), []
+
+    def step(x, y):
+        loss = trained(model, optimizer, F.dropout(x, 0.2), y)
+        schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+        return loss
+
+    return step, lambda: [rates]
+
+
 def sequences_of_schedules(model, optimizer):
     kinds = optim.lr_scheduler
     parts = [kinds.LinearLR(optimizer, 0.1, 1.0, 3), kinds.CosineAnnealingLR(optimizer, 10)]
@@ -262,7 +274,8 @@ def scalers(model, optimizer):
 
 MAKERS = [
     appends, prints_in_between, attributes, variables_of_outer_functions, losses_that_are_not_finite, rates_set_by_hand,
-    meters, modules, gradients_through, schedules, sequences_of_schedules, plateaus, scalers,
+    meters, modules, gradients_through, schedules, rates_beside_dropout, sequences_of_schedules,
+    plateaus, scalers,
 ]  # fmt: skip
 
 
