@@ -84,6 +84,37 @@ def test_gradients_of_several_batches_are_added_up():
         assert (one - other).abs().max() <= 1e-6
 
 
+def told(compiled):
+    """What some steps print, and where they led."""
+    genesis.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = optim.SGD(model.parameters(), lr=0.01)
+
+    def step(epoch, x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        if (epoch + 1) % 3 == 0:
+            print("epoch:", "%04d" % (epoch + 1), "{}".format(loss.item() > 0), "{:.3f}".format(loss))  # noqa: UP031, UP032
+        loss.backward()
+        optimizer.step()
+        if epoch % 4 == 0:
+            print(epoch, f"{epoch}", [epoch], type(epoch).__name__)
+        return loss
+
+    run = genesis.compile(step) if compiled else step
+    losses = [run(i, genesis.randn(16, 4), genesis.randn(16, 1)) for i in range(12)]
+    assert not compiled or "not compiled" not in str(run.explain())
+    return [*losses, *model.parameters()]
+
+
+def test_whole_numbers_that_decide_are_printed(capsys):
+    expected = told(False), capsys.readouterr().out
+    actual = told(True), capsys.readouterr().out
+    assert actual[1] == expected[1] and "epoch: 0003 True" in actual[1] and "4 4 [4] int" in actual[1]
+    for one, other in zip(expected[0], actual[0], strict=True):
+        assert (one - other).abs().max() <= 1e-6
+
+
 BODIES = {
     "an index": "return x[n % 2]",
     "a shape": "return x.reshape(n, -1) if n in (1, 2, 3, 6) else x",
@@ -98,6 +129,9 @@ BODIES = {
     "a bit": "return x * 2 if n & 1 else x",
     "a chain": "return x * 2 if 1 < n < m < 9 else x * 3 if not n % 2 or n == 5 else x",
     "a quotient": "return x * 2 if n // m == 1 else x - 1 if -n < -7 else x",
+    "printed": "print(n)\nreturn x * 2 if n > 3 else x",
+    "printed by another function": "print = str\nprint(n)\nreturn x * 2 if n > 3 else x",
+    "printed and a factor": "print(n)\nreturn x * n",
     "an argument of both": "return x * 2 if n * m > 8 else x",
 }
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterator
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from genesis.base.pytree import TreeDef
 from genesis.jit.compiling.statements import NoStatement, parsed
+from genesis.jit.compiling.stops import Position
 
 LARGEST = 1 << 53  # of the whole numbers that floats are exact for
 _COMPUTED = ast.Add | ast.Sub | ast.Mult | ast.Mod | ast.FloorDiv
@@ -22,17 +23,37 @@ _COMPARED = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq
 _BRANCHES = ast.If | ast.While | ast.IfExp
 
 
-def only_decides(function: Callable[..., Any], structure: TreeDef, index: int) -> bool:
-    """Whether an argument of a function, a leaf of ``(args, kwargs)``, is used in conditions only."""
+def only_decides(
+    function: Callable[..., Any], structure: TreeDef, index: int
+) -> list[tuple[CodeType, Position]] | None:
+    """Whether an argument of a function, a leaf of ``(args, kwargs)``, is used in conditions only, and printed.
+
+    Returns:
+        where it is printed: Python has to do that; None if it is used otherwise
+    """
     own = function.__func__ if isinstance(function, MethodType) else function
     name = _name_of(function, structure, index)
     if name is None or not isinstance(own, FunctionType) or name in own.__code__.co_cellvars:
-        return False
+        return None
     try:
         tree = parsed(own.__code__)
     except NoStatement:
-        return False
-    return all([decides for node, decides in _uses(tree, False) if node.id == name])
+        return None
+    shadowed = "print" in own.__globals__ or "print" in (*own.__code__.co_varnames, *own.__code__.co_freevars)
+    prints = [] if shadowed else [s for s in ast.walk(tree) if _is_print(s) and name in _names(s)]
+    printed = {id(n) for s in prints for n in ast.walk(s)}
+    if not all([decides or id(n) in printed for n, decides in _uses(tree, False) if n.id == name]):
+        return None
+    return [(own.__code__, (s.lineno, s.col_offset)) for s in prints]
+
+
+def _is_print(node: Any) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _name_of(function: Callable[..., Any], structure: TreeDef, index: int) -> str | None:

@@ -44,6 +44,7 @@ from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import Reading
 from genesis.jit.compiling.writers import CONTAINERS
 from genesis.jit.compiling.young import is_young
+from genesis.jit.numbers import Entry
 from genesis.jit.traced import Cell, Traced
 
 
@@ -174,7 +175,9 @@ class Hosts:
                     raise NotKept(message("compile", text))
                 call.asks.append(number.ask)
                 return Before(i, len(call.asks) - 1)
-        return Asked(number.ask)
+        if number.whole and not isinstance(number.ask, Entry):
+            raise NotKept(message("compile", f"what is computed of a whole number is read at {title}"))
+        return Asked(number.ask, number.whole)
 
     def _cell(self, x: Tensor) -> Cell | None:
         """The memory of a tensor that is another one at each call: it is computed, or the function makes it."""

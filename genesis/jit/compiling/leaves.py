@@ -69,15 +69,15 @@ class Result(Leaf):
 
 
 class Asked(Leaf):
-    """A number of the host."""
+    """A number of the host; of one that is ``whole`` the trace computes with a float of the same value."""
 
-    __slots__ = ("ask",)
+    __slots__ = ("ask", "whole")
 
-    def __init__(self, ask: Callable[[], float]) -> None:
-        self.ask = ask
+    def __init__(self, ask: Callable[[], float], whole: bool = False) -> None:
+        self.ask, self.whole = ask, whole
 
     def now(self, values: Any, given: Any, done: Any) -> Any:
-        return self.ask()
+        return int(self.ask()) if self.whole else self.ask()
 
 
 class Before(Leaf):

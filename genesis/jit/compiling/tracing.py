@@ -80,8 +80,15 @@ class Tracing:
     def ask_for_argument(self, structure: Any, i: int, kind: type) -> None:
         """An argument is another number than before."""
         if (structure, i) not in self.constant:
-            asked = kind is float or only_decides(self.original, structure, i)
+            asked = kind is float or self._only_decides(structure, i)
             (self.read_arguments if asked else self.constant).add((structure, i))
+
+    def _only_decides(self, structure: Any, i: int) -> bool:
+        """Whether Python only decides by an argument; what it prints of it is taken out of the function."""
+        prints = only_decides(self.original, structure, i)
+        if prints is None or (prints and self.fullgraph):
+            return False
+        return all([self.taken.take_one([print]) for print in prints])
 
     def key(self, leaves: list[Any], structure: Any) -> Any:
         """What calls of one graph have in common."""

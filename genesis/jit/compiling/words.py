@@ -118,7 +118,7 @@ class Reading:
         function = self._value(node.func) if isinstance(node, ast.Call) else print
         known = (float, int, bool, str, repr, len, print, format, type, isinstance)
         if function is UNKNOWN or function is _COMPUTED or isinstance(function, BuiltinFunctionType):
-            return function in known
+            return function in known or isinstance(getattr(function, "__self__", None), str)  # "{:.3f}".format
         inside = function.__func__ if isinstance(function, MethodType) else function
         if isinstance(inside, FunctionType):
             return _is_foreign(inside.__code__.co_filename)
