@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from genesis.core.call.kernels import op_named
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.layouts import size_of
-from genesis.jit.program import Call, Program, op_of
+from genesis.jit.program import Call, Program
 
 
 def goes_on(program: Program, call: Call) -> bool:
     """Whether a call is one that is begun and waited for: of one value that has memory of its own."""
-    if op_of(call).begins is None:
+    op = op_named(call.op)
+    if op is None or op.begins is None:  # what rounds are made of is no op
         return False
     given = call.inputs
     return len(given) == len(call.outs) == 1 and given[0] not in program.regions and size_of(call.outs[0].spec) > 0
@@ -24,6 +26,8 @@ def goes_on(program: Program, call: Call) -> bool:
 
 def late(program: Program, calls: Sequence[Call]) -> list[Call]:
     """The calls, with those that are made of such results alone where the first other call needs them, or at the end."""
+    if not any([goes_on(program, call) for call in calls]):
+        return list(calls)
     order: list[Call] = []
     held: dict[Var, Call] = {}
     under_way: set[Var] = set()
@@ -37,7 +41,13 @@ def late(program: Program, calls: Sequence[Call]) -> list[Call]:
 
     for call in calls:
         goes, read = goes_on(program, call), {*_roots(program, call)}
-        waits = not read.isdisjoint(under_way) and read <= under_way | outside and op_of(call).kind == "elementwise"
+        op = op_named(call.op)
+        waits = (
+            not read.isdisjoint(under_way)
+            and read <= under_way | outside
+            and op is not None
+            and op.kind == "elementwise"
+        )
         if goes or waits:
             under_way.update(call.outs)
         if waits:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import genesis
-from genesis import jit
+from genesis import jit, nn
 from genesis.distributed.nn import ops
 from genesis.jit.lowering import cache
 from genesis.jit.lowering.compiled import Begin, End
@@ -59,6 +59,25 @@ def test_the_sum_is_made_where_its_operand_lies():
 
     (begin,) = [part for part in step_of(kept, genesis.ones(64, 64)).compiled.parts if isinstance(part, Begin)]
     assert begin.given[0] != begin.made[0]
+
+
+def test_steps_in_rounds_send_what_is_complete():
+    """A large batch goes through the step some rows at a time; the gradients are there behind the last of them."""
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
+    x, y = genesis.randn(8192, 256), genesis.randint(0, 10, (8192,))
+
+    def gradients(x, y):
+        nn.functional.cross_entropy(model(x), y).backward()
+        return [ops.all_reduce(p.grad, "sum", ops.ALONE) / 2 for p in model.parameters()]
+
+    step = step_of(gradients, x, y)
+    assert any([phase.times > 1 for phase in step.plan.phases])
+    model.zero_grad()
+    expected = gradients(x, y)
+    model.zero_grad()
+    for got, g in zip(genesis.compile(gradients, fullgraph=True)(x, y), expected, strict=True):
+        assert genesis.allclose(got, g, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.bfloat16, genesis.complex64])
