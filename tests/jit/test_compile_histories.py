@@ -268,3 +268,33 @@ def test_what_a_function_records_in_any_mode_around_it():
         return results
 
     assert seen(genesis.compile(f)) == seen(f)
+
+
+INDEX = genesis.tensor([0, 2, 0, 1, 1, 2])
+WRITTEN = {
+    "sums by indices": lambda x: x.new_zeros(3, 4).scatter_add_(0, INDEX.view(-1, 1).expand_as(x), x),
+    "sums of rows": lambda x: genesis.zeros(3, 4).index_add_(0, INDEX, x * x).tanh(),
+    "the largest": lambda x: x.new_zeros(3).scatter_reduce_(0, INDEX, x[:, 0], "amax", include_self=False),
+    "rows that are set": lambda x: (z := genesis.zeros(6, 4), z.__setitem__(slice(1, 3), x[:2]), z * x)[2],
+    "elements that are set": lambda x: (z := genesis.zeros(3, 4), z.__setitem__(INDEX[:3], x[:3]), z.exp())[2],
+    "a copy": lambda x: genesis.empty(6, 4).copy_(x) * 2,
+    "one after the other": lambda x: (z := genesis.ones(6, 4), z.add_(x), z.mul_(x), z[0].zero_(), z.sum(0))[4],
+    "in a loop": lambda x: (z := genesis.empty(6), [z.__setitem__(i, x[i].sum()) for i in range(6)], z)[2],
+    "a view": lambda x: (z := genesis.zeros(24), z.view(6, 4).add_(x), z.cumsum(0))[2],
+    "several results": lambda x: (z := genesis.zeros(6, 4), z.add_(x), (z, z[0], x * z))[2],
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_tensors_that_the_function_makes_may_be_written_to_with_a_history(name):
+    function = genesis.compile(WRITTEN[name], fullgraph=True)
+    for seed in range(3):
+        x = genesis.randn(6, 4, generator=genesis.Generator().manual_seed(seed)).requires_grad_()
+        seen = []
+        for f in (function, WRITTEN[name]):
+            results = f(x)
+            results = results if isinstance(results, tuple) else (results,)
+            loss = sum([(y * y.detach().cos()).sum() for y in results])
+            seen.append([*results, *genesis.autograd.grad(loss, x)])
+        for a, b in zip(*seen, strict=True):
+            genesis.testing.assert_close(a.detach(), b.detach())

@@ -232,7 +232,8 @@ class JointTracer(Tracer):
     def _refuse_histories(self, arguments: list[Capture]) -> None:
         """A tensor that the function was given, or captures, and has written something with a history into."""
         given = [("an argument", a.tensor()) for a in arguments]
-        captured = [("a captured tensor", x) for x, before, _ in self.gradients.histories.values() if x._node is not before]  # fmt: skip
+        changed = [x for x, before, _ in self.gradients.histories.values() if x._node is not before]
+        captured = [("a captured tensor", x) for x in changed if not self.memory.was_made(x._array)]
         for what, x in (*given, *captured):
             if x is not None and x._node is not None and not x._node.is_leaf:
                 text = f"what is written into {what} has a history, which would be that of the tensor then"
