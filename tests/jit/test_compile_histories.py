@@ -281,6 +281,7 @@ WRITTEN = {
     "one after the other": lambda x: (z := genesis.ones(6, 4), z.add_(x), z.mul_(x), z[0].zero_(), z.sum(0))[4],
     "in a loop": lambda x: (z := genesis.empty(6), [z.__setitem__(i, x[i].sum()) for i in range(6)], z)[2],
     "a view": lambda x: (z := genesis.zeros(24), z.view(6, 4).add_(x), z.cumsum(0))[2],
+    "a mask": lambda x: genesis.zeros(6, 4).masked_scatter(x > 0, x * 3),
     "several results": lambda x: (z := genesis.zeros(6, 4), z.add_(x), (z, z[0], x * z))[2],
 }
 

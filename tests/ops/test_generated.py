@@ -148,7 +148,6 @@ NO_SAMPLES = {
     **dict.fromkeys(("ldl_system", "linalg_ldl_solve", "linalg_lu_solve", "lu_solve", "lu_unpack"), FACTORS),
     "adam_step": "writes to what it is given; tests/optim/test_optim.py",
     "index_put": "takes a tuple of index tensors; tests/ops/test_index.py",
-    "masked_scatter": "the result depends on how many elements the mask names; tests/ops/test_semantics.py",
     "std_mean": "std and mean together",
     "without_gradient": "its gradient is an error: tests/ops/linalg/test_factors.py",
     "var_mean": "var and mean together",

@@ -87,6 +87,9 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     tensor([5., 0., 6.])
     """
     input, m = broadcast_tensors(input, _mask("masked_scatter", mask))
+    if not isinstance(m._array, np.ndarray):  # whose elements are not known, or not here
+        order = m.reshape(-1).cumsum(0) - 1
+        return where(m, source.reshape(-1)[where(m.reshape(-1), order, 0)].reshape(m.shape), input)
     count = int(m.sum())
     if source.numel() < count:
         raise ShapeError(message("masked_scatter", f"the mask names {count} elements, source has {source.numel()}"))
@@ -95,7 +98,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return out
 
 
-samples(masked_scatter, None)
+samples(masked_scatter, lambda t: [case(t(2, 3), t.bool(2, 3), t(6)), case(t(3), t.bool(2, 3), t(3, 3))])
 
 
 @composite(dtypes=_ALL, out=True)
