@@ -87,7 +87,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     tensor([5., 0., 6.])
     """
     input, m = broadcast_tensors(input, _mask("masked_scatter", mask))
-    if not isinstance(m._array, np.ndarray):  # whose elements are not known, or not here
+    # elements that are not known, or not here; and complex ones, for the bits to be the same
+    if not isinstance(m._array, np.ndarray) or input._array.dtype.kind == "c":
         order = m.reshape(-1).cumsum(0) - 1
         return where(m, source.reshape(-1)[where(m.reshape(-1), order, 0)].reshape(m.shape), input)
     count = int(m.sum())
