@@ -51,7 +51,11 @@ class Rounds:
 
 
 def in_rounds(program: Program) -> Rounds | None:
-    """A program in rounds; None where it is none that goes over a batch, or it is small."""
+    """A program in rounds; None where it is none that goes over a batch, or it is small, or its sums are added in one tree,
+    whatever the number of ranks: rounds would add the rows of a rank otherwise than those of several shards.
+    """
+    if any([call.op == "sum_in_tree" for call in program.calls]):
+        return None
     outs = [v for call in program.calls for v in call.outs if v not in program.regions]
     if sum([_bytes(v.spec) for v in outs]) < LEAST:
         return None

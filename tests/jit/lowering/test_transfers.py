@@ -71,8 +71,14 @@ def test_steps_in_rounds_send_what_is_complete():
         nn.functional.cross_entropy(model(x), y).backward()
         return [ops.all_reduce(p.grad, "sum", ops.ALONE) / 2 for p in model.parameters()]
 
+    def in_tree(x, y):
+        nn.functional.cross_entropy(model(x), y).backward()
+        return [ops.sum_in_tree(p.grad, ops.ALONE) / 2 for p in model.parameters()]
+
     step = step_of(gradients, x, y)
     assert any([phase.times > 1 for phase in step.plan.phases])
+    model.zero_grad()
+    assert all([phase.times == 1 for phase in step_of(in_tree, x, y).plan.phases])
     model.zero_grad()
     expected = gradients(x, y)
     model.zero_grad()
