@@ -43,6 +43,7 @@ class ProcessGroup:
         self.backend = backend.lower() if backend else engine.name
         self.calls = Calls(engine, ranks, timeout.total_seconds())
         self.key = f"group {next(_numbers)}"  # what a graph calls it
+        self.store: Any = None  # of the world: what its ranks met by, or asked for since
         self.devices: dict[Any, Any] = {}  # what moves memory of a device between its ranks, see `devices`
         KEYED[self.key] = self
 
@@ -133,6 +134,7 @@ def init_process_group(
             hint = f"genesis run -n {world_size} script.py" if what == "world_size" else "rank=-1"
             raise ArgumentValueError(message(name, text, hint=hint))
     GroupMember.WORLD = world = ProcessGroup(engine, tuple(range(engine.size)), limit, group_name or "0", backend)
+    world.store = store
     if engine.size > 1:
         _watch_the_end()
     if engine.size > 1 and engine.threads:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+
 import pytest
 
 import genesis
@@ -304,3 +307,57 @@ def test_what_programs_in_several_ranks_import(torch, monkeypatch):
     dist.init_process_group(dist.Backend.GLOO)
     assert c10d._get_default_group() is dist.group.WORLD and c10d.is_initialized()
     dist.destroy_process_group()
+
+
+def test_what_trainers_take_from_inside_of_distributed(torch):
+    import datetime
+
+    import torch.distributed as dist
+    import torch.distributed._functional_collectives as funcol
+    from torch.distributed import distributed_c10d as c10d
+    from torch.distributed._composable.fsdp.fully_shard import FSDPModule
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import _CHECKPOINT_PREFIX
+    from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+    from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
+    from torch.distributed.fsdp.wrap import _module_wrap_policy, _or_policy
+
+    assert _CHECKPOINT_PREFIX == "_checkpoint_wrapped_module." and isinstance(FSDPModule, type)
+    assert [each.value for each in AsyncCheckpointerType] == ["thread", "process"]
+    with pytest.raises(NotImplementedError, match="planners"):
+        DefaultLoadPlanner(allow_partial_load=True)
+    layers = functools.partial(_module_wrap_policy, module_classes={torch.nn.Linear})
+    chosen = [_or_policy(m(), False, 0, [layers]) for m in (lambda: torch.nn.Linear(1, 1), torch.nn.ReLU)]
+    assert chosen == [True, False]
+    for call in (c10d._get_default_store, c10d._get_pg_timeout):
+        with pytest.raises(RuntimeError, match="there is no process group"):
+            call()
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=50))
+    world, x = dist.group.WORLD, torch.arange(6.0, requires_grad=True)
+    store = c10d._get_default_store()
+    store.set("key", "value")
+    assert c10d._get_default_store() is store and c10d.PrefixStore("a", store).num_keys() == 1
+    assert store.get("key") == b"value"
+    assert c10d._get_pg_timeout() == datetime.timedelta(seconds=50)
+    c10d._set_pg_timeout(datetime.timedelta(seconds=60), group=world)
+    assert c10d._get_pg_timeout(world).total_seconds() == 60 and list(c10d._world.pg_map) == [world]
+    assert c10d._resolve_process_group(c10d._get_process_group_name(world)) is world
+    assert not c10d._rank_not_in_group(world) and c10d._get_pg_default_device() == torch.device("cpu")
+    with c10d._coalescing_manager(group=world) as manager:
+        dist.all_reduce(torch.ones(2))
+    manager.wait()
+    mesh = dist.init_device_mesh("cpu", (1,))
+    for group in (world, mesh, (mesh, 0), world.group_name):
+        got = funcol.wait_tensor(funcol.all_reduce(x, reduceOp=dist.ReduceOp.SUM.name, group=group))
+        assert got.tolist() == x.tolist() and not got.requires_grad
+    assert funcol.all_gather_tensor(x, 0, world).tolist() == funcol.broadcast(x, 0, world).tolist() == x.tolist()
+    assert funcol.reduce_scatter_tensor(x.reshape(2, 3), "avg", 1, world).shape == (2, 3)
+    assert funcol.all_to_all_single(x, None, [6], world).tolist() == x.tolist()
+    whole = funcol.all_gather_tensor_autograd(x.reshape(2, 3), gather_dim=1, group=world)
+    (funcol.reduce_scatter_tensor_autograd(whole, "sum", 0, world) * 2).sum().backward()
+    assert x.grad.tolist() == [2.0] * 6
+    with pytest.raises(TypeError, match="reduceOp is 'other'"):
+        funcol.all_reduce(x, "other", world)
+    dist.destroy_process_group()
+    for name, why in (("run", "genesis run -n 2"), ("_composable.replicate", "DistributedDataParallel")):
+        with pytest.raises(ModuleNotFoundError, match=why):
+            importlib.import_module(f"torch.distributed.{name}")

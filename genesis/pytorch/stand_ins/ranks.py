@@ -68,7 +68,44 @@ def _errors() -> Values:
 @values("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
 def _checkpoint_wrapper() -> Values:
     module = importlib.import_module("genesis.distributed.algorithms.checkpoint_wrapper")
-    return {"CheckpointWrapper": module.CheckpointWrapper}
+    wrapped = "_checkpoint_wrapped_module"  # in names of PyTorch's wrapped modules; ours keep theirs
+    return {
+        "CheckpointWrapper": module.CheckpointWrapper, "_CHECKPOINT_WRAPPED_MODULE": wrapped,
+        "_CHECKPOINT_PREFIX": f"{wrapped}.",
+    }  # fmt: skip
+
+
+def _or_policy(module: Any, recurse: bool, nonwrapped_numel: int, policies: Any) -> bool:
+    """Whether one of several policies wraps a module."""
+    return any([each(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for each in policies])
+
+
+def _module_wrap_policy(module: Any, recurse: bool, nonwrapped_numel: int, module_classes: Any) -> bool:
+    return recurse or isinstance(module, tuple(module_classes))
+
+
+@values("torch.distributed.fsdp.wrap")
+def _policies() -> Values:
+    return {"_or_policy": _or_policy, "_module_wrap_policy": _module_wrap_policy}
+
+
+class AsyncCheckpointerType(enum.Enum):
+    """What writes meanwhile: a thread, whatever is said."""
+
+    THREAD, PROCESS = "thread", "process"
+
+
+@values("torch.distributed.checkpoint.state_dict_saver")
+def _saver() -> Values:
+    return {"AsyncCheckpointerType": AsyncCheckpointerType}
+
+
+@values("torch.distributed.checkpoint.default_planner")
+def _planners() -> Values:
+    """Trainers import them, and need them for partial snapshots only."""
+    family = "torch.distributed.checkpoint"
+    names = ("DefaultLoadPlanner", "DefaultSavePlanner")
+    return {name: absent(f"{family}.{name}", why_absent(f"{family}.{name}")) for name in names}
 
 
 @values("torch.distributed.checkpoint.state_dict")
@@ -87,7 +124,7 @@ def _composable() -> Values:
     return {"fully_shard": _all_of("genesis.distributed.fsdp")["fully_shard"]}
 
 
-@values("torch.distributed._composable.fsdp")
+@values("torch.distributed._composable.fsdp", "torch.distributed._composable.fsdp.fully_shard")
 def _composable_fsdp() -> Values:
     """Where `fully_shard` was at first."""
     return _all_of("genesis.distributed.fsdp")

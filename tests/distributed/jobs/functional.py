@@ -135,6 +135,29 @@ def transforms():
         np.testing.assert_allclose(tangent.numpy(), f(x[1]).numpy())
 
 
-for check in (transposes, second_order, halves, no_gradient, traces, transforms):
+def under_names_of_pytorch():
+    """``torch.distributed._functional_collectives``, and the store that all ranks have."""
+    from genesis.pytorch.stand_ins import collectives
+
+    world, x, every = dist.group.WORLD, of(rank, 4, 2 * size), everybody(4, 2 * size)
+    same = np.testing.assert_allclose
+    same(collectives.all_reduce(x, "sum", world).numpy(), every.sum(0), rtol=1e-12)
+    same(collectives.broadcast(x, size - 1, world).numpy(), every[-1])
+    same(collectives.all_gather_tensor_autograd(x, 1, world).numpy(), np.concatenate([*every], 1))
+    part = collectives.reduce_scatter_tensor_autograd(x, "avg", 1, world).numpy()
+    same(part, every.mean(0)[:, 2 * rank : 2 * rank + 2], rtol=1e-12)
+    rows = x.mT.contiguous()
+    got = collectives.all_to_all_single_autograd(rows, None, None, world).numpy()
+    same(got, np.concatenate([each.T[2 * rank : 2 * rank + 2] for each in every]))
+    store = collectives.default_store()
+    assert store.add("count", rank + 1) > 0 and collectives.default_store() is store
+    store.set(f"rank {rank}", str(rank))
+    assert [store.get(f"rank {each}") for each in range(size)] == [b"%d" % each for each in range(size)]
+    dist.barrier()
+    assert store.add("count", 0) == size * (size + 1) // 2
+    dist.barrier()
+
+
+for check in (transposes, second_order, halves, no_gradient, traces, transforms, under_names_of_pytorch):
     check()
 print(f"rank {rank} is done")
