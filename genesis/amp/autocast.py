@@ -1,4 +1,4 @@
-"""`autocast`: products in a low precision, sums and losses in float32, everything else as it comes.
+"""`autocast`: products in a low precision, losses in float32, everything else as it comes.
 
     with genesis.autocast(dtype=genesis.bfloat16):
         loss = loss_fn(model(x), y)
@@ -43,7 +43,7 @@ class autocast:
     >>> import genesis
     >>> w = genesis.ones(2, 2)
     >>> with genesis.autocast():
-    ...     (w @ w).dtype, (w @ w).exp().dtype
+    ...     (w @ w).dtype, (w @ w).prod().dtype
     (genesis.bfloat16, genesis.float32)
     """
 

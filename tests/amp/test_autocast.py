@@ -12,7 +12,7 @@ from genesis.amp import custom_bwd, custom_fwd
 bf16, f32, f64 = torch.bfloat16, torch.float32, torch.float64
 
 
-def test_products_are_low_sums_and_losses_float32_everything_else_as_it_comes():
+def test_products_are_low_losses_float32_everything_else_as_it_comes():
     a, b = torch.rand(3, 3, requires_grad=True), torch.rand(3, 3)
     F = torch.nn.functional
     with torch.autocast():
@@ -25,14 +25,7 @@ def test_products_are_low_sums_and_losses_float32_everything_else_as_it_comes():
             == torch.einsum("ij,jk->ik", a, b).dtype
             == torch.bmm(a[None], b[None]).dtype
         )
-        assert (
-            low.exp().dtype
-            == f32
-            == low.sum().dtype
-            == low.softmax(-1).dtype
-            == F.layer_norm(low, (3,)).dtype
-            == F.mse_loss(low, b).dtype
-        )
+        assert low.prod().dtype == f32 == F.mse_loss(low, b).dtype and low.sum().dtype == bf16 == low.exp().dtype
         assert (
             (low * 2).dtype == bf16 == torch.relu(low).dtype and (low + b).dtype == f32 and low.reshape(9).dtype == bf16
         )
@@ -140,12 +133,12 @@ def test_a_parameter_is_cast_once_in_a_region():
 
     with torch.autocast():
         twice = (w @ w).sum()
-        assert casts(twice) == 2  # the weight, and the product for the sum
+        assert casts(twice) == 1
         with torch.no_grad():
             w.mul_(2.0)
         assert torch.equal((torch.eye(2) @ w).float(), w.to(bf16).float())  # a write makes the cast stale
     with torch.autocast(cache_enabled=False):
-        assert casts((w @ w).sum()) == 3
+        assert casts((w @ w).sum()) == 2
     with torch.autocast():
         with torch.no_grad():
             w @ w  # noqa: B018

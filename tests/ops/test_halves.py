@@ -165,7 +165,8 @@ def test_autocast_goes_on():
         q = genesis.full((1, 3, 8), 80.0)
         assert F.scaled_dot_product_attention(q, q, q).dtype is genesis.bfloat16
         assert F.gelu(q.half()).dtype is genesis.float16
-        assert F.layer_norm(q.half(), (8,)).dtype is genesis.float32
+        assert F.layer_norm(q.half(), (8,)).dtype is genesis.float16
+        assert F.mse_loss(q.half(), q).dtype is genesis.float32
 
 
 # ---- against PyTorch

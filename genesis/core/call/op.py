@@ -75,7 +75,7 @@ class Op:
     samples: Samples | None = None
     fails: tuple[Fail, ...] = ()
     dtypes: str = "f"  # kinds that the samples are tried with: f floating, c complex, i integer, b bool
-    autocast: str = "promote"  # what autocast does with it: "low", "float32" or "promote"
+    autocast: str = "promote"  # what autocast does with it: see `core/call/casts.py`
     holomorphic: bool = True  # false: complex gradients are written out by the rule itself
     # forward mode, where the kind's rule is not the one: "linear", or see `core/call/kind.py`
     jvp: str | Callable[..., Any] | None = None

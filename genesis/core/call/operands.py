@@ -9,7 +9,7 @@ import numpy as np
 from genesis.arrays.protocol import Layer
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, message
-from genesis.core.call.casts import cast_for
+from genesis.core.call.casts import cast_for, policy_in
 from genesis.core.call.halves import F32
 from genesis.core.call.op import Op
 from genesis.core.graph import autocast
@@ -92,9 +92,12 @@ def autocast_arguments(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     mode = autocast.state()
     if mode is None:
         return args
-    given, args = args, cast_for(op.autocast, args, mode)
+    policy = policy_in(mode, op.autocast)
+    if policy not in ("low", "float32"):
+        return args
+    given, args = args, cast_for(policy, args, mode)
     # the result's dtype was worked out from the tensor as it came
-    if op.autocast == "float32" and "dtype" in op.signature.parameters:
+    if policy == "float32" and "dtype" in op.signature.parameters:
         index = list(op.signature.parameters).index("dtype")
         if isinstance(given[0], Tensor) and given[index] == given[0]._array.dtype and args[0] is not given[0]:
             args = (*args[:index], F32, *args[index + 1 :])

@@ -13,6 +13,7 @@ from typing import Any
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.core.call.casts import as_autocast
 from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
@@ -30,6 +31,7 @@ def _number(name: str, x: Tensor, real: bool = False) -> Tensor:
         raise ArgumentError(message(name, f"expected a tensor, got {type(x).__name__}"))
     if real and x.is_complex():
         raise DTypeError(message(name, f"the input must be real, it is {x.dtype}", [("input", x._spec())]))
+    (x,) = as_autocast("float32:cpu", x)
     if x.dtype.category < 2:
         return x.to(dtypes.get_default_dtype())
     if x.dtype.itemsize == 2:

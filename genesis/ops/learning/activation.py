@@ -47,7 +47,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 samples(leaky_relu, _plain)
 
 
-@composite(halves="wide")
+@composite(halves="wide", autocast="low")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
 
@@ -177,7 +177,7 @@ samples(mish, _plain)
 _LINEAR = 17.0  # from here ln(1 + e^x) is x in float32, and its slope 1
 
 
-@composite(halves="wide", method=False, out=True, torch_name="nn.functional.softplus")
+@composite(halves="wide", method=False, out=True, torch_name="nn.functional.softplus", autocast="float32:gpu")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Smooth rectifier, $\\ln(1 + e^{\\beta x}) / \\beta$; linear where $\\beta x$ is above ``threshold``.
 

@@ -41,7 +41,7 @@ def _trailing(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...
 _bad = (lambda t: case(t(2, 3), (4,)), RuntimeError, "normalized_shape [4] is not the end of the input's [2, 3]")
 
 
-@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.layer_norm")
+@composite(halves="input", method=False, autocast="float32:gpu", torch_name="nn.functional.layer_norm")
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -69,7 +69,7 @@ samples(layer_norm, lambda t: [case(t(2, 3), (3,)), case(t(2, 3, 4), (3, 4), t(3
 wrong_inputs(layer_norm, _bad)
 
 
-@composite(halves="input", method=False, dtypes="fc", autocast="float32", torch_name="nn.functional.rms_norm")
+@composite(halves="input", method=False, dtypes="fc", autocast="float32:gpu", torch_name="nn.functional.rms_norm")
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -282,7 +282,7 @@ def _move_arrays(running_mean: Any, running_var: Any, x: Any, moments: Any, unbi
         np.add(running * (1 - momentum), batch * momentum, running)
 
 
-@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.group_norm")
+@composite(halves="input", method=False, autocast="float32:gpu", torch_name="nn.functional.group_norm")
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -326,7 +326,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="wide", method=False, out=True, torch_name="nn.functional.normalize")
+@composite(halves="wide", method=False, out=True, torch_name="nn.functional.normalize", autocast="float32:gpu")
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along ``dim`` divided by their p-norm (but at least ``eps``).
 

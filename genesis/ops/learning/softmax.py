@@ -77,7 +77,7 @@ def _softmax_rule(g: Any, out: Any, dim: int) -> Any:
 
 
 @primitive(
-    "reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), autocast="float32", out=True
+    "reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), autocast="float32:gpu", out=True
 )
 def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
@@ -116,7 +116,7 @@ def _log_softmax_rule(g: Any, out: Any, dim: int) -> Any:
     {"input": _log_softmax_rule},
     infer=_infer,
     prepare=_prepared("log_softmax"),
-    autocast="float32",
+    autocast="float32:gpu",
     out=True,
 )
 def log_softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
@@ -135,7 +135,7 @@ samples(log_softmax, _samples)
 wrong_inputs(log_softmax, _range)
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.softmin")
+@composite(halves="wide", method=False, torch_name="nn.functional.softmin", autocast="float32:gpu")
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """Softmax of the negated input.
 

@@ -30,10 +30,10 @@ def _dims_of(name: str, kinds: str) -> Any:
 
 
 def _over_dims(name: str, vjp: Rules, infer: Any, dtypes: str = "f", **options: Any) -> Any:
-    """Declare what normalisations are made of: in float32 under autocast, no method."""
+    """Declare what normalisations are made of: in float32 under autocast on a GPU, no method."""
     kinds = "floating or complex" if "c" in dtypes else "floating"
     return primitive("reduction", vjp, infer=infer, prepare=_dims_of(name, kinds), dtypes=dtypes, method=False,
-                     torch_name="", autocast="float32", **options)  # fmt: skip
+                     torch_name="", autocast="float32:gpu", **options)  # fmt: skip
 
 
 def _infer_same(input: Spec, dim: Any, *eps: float) -> Spec:

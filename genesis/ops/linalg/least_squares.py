@@ -228,7 +228,7 @@ wrong_inputs(
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@composite(method=False, dtypes="Fc", torch_name="linalg.lstsq")
+@composite(method=False, dtypes="Fc", autocast="own", torch_name="linalg.lstsq")
 def linalg_lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
     """X with the smallest $\\|AX - B\\|$, of several the smallest X; by singular values, of "gels" by QR.
 

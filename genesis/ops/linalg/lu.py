@@ -247,7 +247,7 @@ def lu_unpack(
     return results_out("lu_unpack", lu_result(p, lower, upper), out)
 
 
-@composite(method=False, dtypes="Fc", torch_name="linalg.lu_solve")
+@composite(method=False, dtypes="Fc", autocast="own", torch_name="linalg.lu_solve")
 def linalg_lu_solve(
     LU: Tensor,
     pivots: Tensor,

@@ -25,7 +25,7 @@ def _in_dtype(name: str, x: Tensor, dtype: Any) -> Tensor:
     return x.to(dtype)
 
 
-@composite(method=False, dtypes="fc", halves="input", torch_name="linalg.vector_norm")
+@composite(method=False, dtypes="fc", halves="input", autocast="float32:gpu", torch_name="linalg.vector_norm")
 def linalg_vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
@@ -90,7 +90,7 @@ def _of_sums(x: Tensor, p: float, rows: int, columns: int, keepdim: bool) -> Ten
     return result if keepdim else result.squeeze((rows, columns))
 
 
-@composite(method=False, dtypes="Fc", torch_name="linalg.matrix_norm")
+@composite(method=False, dtypes="Fc", autocast="float32:gpu", torch_name="linalg.matrix_norm")
 def linalg_matrix_norm(
     A: Tensor,
     ord: Any = "fro",

@@ -101,7 +101,7 @@ wrong_inputs(
 )
 
 
-@composite(method=False, dtypes="f", torch_name="linalg.multi_dot")
+@composite(method=False, dtypes="f", autocast="low", torch_name="linalg.multi_dot")
 def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """The product of two or more matrices in the order that takes fewest multiplications; the first and the last may be
     vectors (Cormen et al., "Introduction to Algorithms", section 15.2).
@@ -189,7 +189,7 @@ wrong_inputs(
 )
 
 
-@composite(method=False, dtypes="fc", halves="alike", torch_name="linalg.vecdot")
+@composite(method=False, dtypes="fc", halves="alike", autocast="low", torch_name="linalg.vecdot")
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     """Dot products along ``dim``, $\\sum_i \\bar x_i y_i$; other dimensions broadcast.
 

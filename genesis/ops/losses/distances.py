@@ -16,7 +16,7 @@ from genesis.ops.losses.numbers import _loss, reduced
 from genesis.ops.shapes.expand import broadcast_shapes
 
 
-@_loss()
+@_loss("float32:gpu")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between vectors along ``dim``.
 
@@ -119,7 +119,7 @@ wrong_inputs(
 )
 
 
-@_loss()
+@_loss("float32:gpu")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of $x_1 - x_2 + eps$ over the last dimension.
 
@@ -138,7 +138,7 @@ samples(
 )
 
 
-@composite(halves="wide", method=False, torch_name="pdist")
+@composite(halves="wide", method=False, torch_name="pdist", autocast="float32:gpu")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
 

@@ -138,7 +138,7 @@ wrong_inputs(
 )
 
 
-@_loss()
+@_loss("float32:gpu")
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -144,11 +144,10 @@ _bad_reduction = (
 _bad_weight = (lambda t: case(t(2), t(2), weight=t(1)), ValueError, "weight of shape [1] is not the input's, [2]")
 
 
-def _loss(**options: Any) -> Any:
+def _loss(autocast: str = "float32", **options: Any) -> Any:
     def declare(function: Any) -> Any:
-        return composite(
-            halves="wide", method=False, autocast="float32", torch_name="nn.functional." + function.__name__, **options
-        )(function)
+        name = f"nn.functional.{function.__name__}"
+        return composite(halves="wide", method=False, autocast=autocast, torch_name=name, **options)(function)
 
     return declare
 
@@ -268,7 +267,7 @@ wrong_inputs(
 # ---- classification
 
 
-@_loss()
+@_loss("float32:gpu")
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:

@@ -280,6 +280,7 @@ pow = binary(
     ),
     weak_scalars=True,
     second="exponent",
+    autocast="float32:gpu",
 )
 
 

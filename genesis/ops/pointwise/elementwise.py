@@ -60,7 +60,7 @@ def _counted(operands: Any, what: str) -> Any:
 
 square = unary(
     "square", np.square, "Square, $x^2$; of bools an integer.", "[1., -2.] -> [1., 4.]",
-    vjp=lambda g, input: g * (2 * input), dtypes="fcib", result=_counted,
+    vjp=lambda g, input: g * (2 * input), dtypes="fcib", result=_counted, autocast="float32:gpu",
 )  # fmt: skip
 reciprocal = unary(
     "reciprocal",
@@ -70,6 +70,7 @@ reciprocal = unary(
     vjp=lambda g, out: -(g * (out * out)),
     result="float",
     samples=lambda t: [case(t.positive(2, 3)), case(t.positive(0))],
+    autocast="float32:gpu",
 )  # noqa: E501
 
 # ---- exponentials, logarithms and powers
@@ -84,7 +85,7 @@ exp = unary(
     "[0., 1.] -> [1.0000, 2.7183]",
     vjp=lambda g, out: g * out,
     result="float",
-    autocast="float32",
+    autocast="float32:gpu",
 )
 exp2 = unary(
     "exp2",
@@ -101,16 +102,16 @@ expm1 = unary(
     "[0., 1.] -> [0.0000, 1.7183]",
     vjp=lambda g, input: g * exp(input),  # of the value + 1 nothing is left where that is near -1
     result="float",
-    autocast="float32",
+    autocast="float32:gpu",
 )
 log = unary("log", np.log, "Natural logarithm, $\\ln x$.", "[1., 2.] -> [0.0000, 0.6931]",
-    vjp=lambda g, input: g / input, result="float", samples=_positive, autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g / input, result="float", samples=_positive, autocast="float32:gpu")  # fmt: skip
 log2 = unary("log2", np.log2, "Logarithm to base two.", "[1., 8.] -> [0., 3.]",
-    vjp=lambda g, input: g / (input * _LN2), result="float", samples=_positive, autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g / (input * _LN2), result="float", samples=_positive, autocast="float32:gpu")  # fmt: skip
 log10 = unary("log10", np.log10, "Logarithm to base ten.", "[1., 50.] -> [0.0000, 1.6990]",
-    vjp=lambda g, input: g / (input * _LN10), result="float", samples=_positive, autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g / (input * _LN10), result="float", samples=_positive, autocast="float32:gpu")  # fmt: skip
 log1p = unary("log1p", np.log1p, "Logarithm of one plus $x$, accurate near zero.", "[0., 1.] -> [0.0000, 0.6931]",
-    vjp=lambda g, input: g / (input + 1), result="float", samples=_positive, autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g / (input + 1), result="float", samples=_positive, autocast="float32:gpu")  # fmt: skip
 sqrt = unary(
     "sqrt",
     np.sqrt,
@@ -128,7 +129,7 @@ rsqrt = unary(
     vjp=lambda g, out: g * (-0.5 * (out * out * out)),
     result="float",
     samples=_positive,
-    autocast="float32",
+    autocast="float32:gpu",
 )
 
 # ---- trigonometry
@@ -153,17 +154,17 @@ cos = unary(
     result="float",
 )
 tan = unary("tan", np.tan, "Tangent, of radians.", "[0., 1.] -> [0.0000, 1.5574]",
-    vjp=lambda g, out: g * (1 + out * out), result="float", samples=_inside, autocast="float32")  # fmt: skip
+    vjp=lambda g, out: g * (1 + out * out), result="float", samples=_inside, autocast="float32:gpu")  # fmt: skip
 asin = unary("asin", np.arcsin, "Arc sine, in radians.", "[0., 1.] -> [0.0000, 1.5708]",
-    vjp=lambda g, input: g * rsqrt(1 - input * input), result="float", samples=_inside, autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g * rsqrt(1 - input * input), result="float", samples=_inside, autocast="float32:gpu")  # fmt: skip
 acos = unary("acos", np.arccos, "Arc cosine, in radians.", "[0., 1.] -> [1.5708, 0.0000]",
-    vjp=lambda g, input: -(g * rsqrt(1 - input * input)), result="float", samples=_inside, autocast="float32")  # fmt: skip
+    vjp=lambda g, input: -(g * rsqrt(1 - input * input)), result="float", samples=_inside, autocast="float32:gpu")  # fmt: skip
 atan = unary("atan", np.arctan, "Arc tangent, in radians.", "[0., 1.] -> [0.0000, 0.7854]",
     vjp=lambda g, input: g / (1 + input * input), result="float", samples=_inside)  # fmt: skip
 sinh = unary("sinh", np.sinh, "Hyperbolic sine.", "[0., 1.] -> [0.0000, 1.1752]",
-    vjp=lambda g, input: g * cosh(input), result="float", autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g * cosh(input), result="float", autocast="float32:gpu")  # fmt: skip
 cosh = unary("cosh", np.cosh, "Hyperbolic cosine.", "[0., 1.] -> [1.0000, 1.5431]",
-    vjp=lambda g, input: g * sinh(input), result="float", autocast="float32")  # fmt: skip
+    vjp=lambda g, input: g * sinh(input), result="float", autocast="float32:gpu")  # fmt: skip
 # (1 - y) (1 + y): where y is near 1, 1 - y * y loses the digits that the product rounds off, up to all of them
 tanh_gradient = binary("tanh_gradient", lambda x, y: x * ((1 - y) * (1 + y)), "$x (1 - y^2)$; the gradient of `tanh`, whose value is y.",
     "[1., 1.], [0., 1.] -> [1., 0.]", vjp=(lambda g, other: tanh_gradient(g, other), lambda g, input, other: g * input * (-2 * other)),

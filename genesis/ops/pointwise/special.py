@@ -54,7 +54,8 @@ normal_cdf = unary(
     inplace=False,
 )
 erfinv = unary("erfinv", error_functions.erfinv, "Inverse of the error function.", "[0., 0.5] -> [0.0000, 0.4769]",
-    vjp=lambda g, input: g * (math.sqrt(math.pi) / 2 * exp(square(erfinv(input)))), result="float", dtypes="fib", samples=_inside)  # fmt: skip
+    vjp=lambda g, input: g * (math.sqrt(math.pi) / 2 * exp(square(erfinv(input)))), result="float", dtypes="fib", samples=_inside,
+    autocast="float32:gpu")  # fmt: skip
 lgamma = unary(
     "lgamma",
     gamma_functions.lgamma,

@@ -46,7 +46,7 @@ wrong_inputs(addbmm, (lambda t: case(t(2, 2), t(2, 3), t(3, 2)), RuntimeError, "
 
 
 @older_forms("beta", "alpha")
-@composite(halves="alike", dtypes="fib", inplace=True, out=True)
+@composite(halves="alike", dtypes="fib", inplace=True, out=True, autocast="low:gpu")
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha u v^T$ for two vectors; of bool tensors with *and* for the products and *or* for the sum.
 

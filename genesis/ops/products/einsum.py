@@ -17,7 +17,7 @@ from genesis.core.call.kinds import case, composite, contraction
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.products.matmul import matmul, product_spec, same_dtype
+from genesis.ops.products.matmul import dot, matmul, product_spec, same_dtype
 from genesis.ops.shapes.expand import sum_to
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # importing `string` for them takes 0.5 ms
@@ -33,6 +33,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     """
     if not input.ndim or not other.ndim:
         return input * other
+    if input.ndim == other.ndim == 1 and input.shape == other.shape:
+        return dot(input, other)
     return tensordot(input, other, ([-1], [-1]))
 
 
@@ -228,7 +230,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="alike", method=False, out=True)
+@composite(halves="alike", method=False, out=True, autocast="own:gpu")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
 

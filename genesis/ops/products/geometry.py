@@ -26,7 +26,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 samples(kron, lambda t: [case(t(2, 2), t(2, 3)), case(t(2), t(3))])
 
 
-@composite(halves="wide")
+@composite(halves="wide", autocast="float32:cpu")
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
@@ -76,7 +76,7 @@ samples(cross, lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)])
 wrong_inputs(cross, (lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: dim 0 must have size 3, it has 2"))
 
 
-@composite(halves="wide")
+@composite(halves="wide", autocast="float32")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Distances in the p-norm between all pairs of rows; exact, so ``compute_mode`` has no effect.
 

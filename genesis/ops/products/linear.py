@@ -147,7 +147,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="alike", method=False, torch_name="nn.functional.bilinear")
+@composite(halves="alike", method=False, autocast="own", torch_name="nn.functional.bilinear")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """$x_1^T W_k x_2 + b_k$.
 

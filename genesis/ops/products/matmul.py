@@ -203,7 +203,9 @@ def _ranks(name: str, *pairs: tuple[Tensor, int]) -> None:
             )
 
 
-def _strict_product(name: str, left: int, right: int, doc: str, sample: Any, second: str = "mat2") -> Any:
+def _strict_product(
+    name: str, left: int, right: int, doc: str, sample: Any, second: str = "mat2", autocast: str = "low"
+) -> Any:
     def product(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         if not isinstance(input, Tensor) and getattr(input, "is_sparse", False):
             return input @ mat2  # type: ignore[no-any-return]
@@ -222,7 +224,7 @@ def _strict_product(name: str, left: int, right: int, doc: str, sample: Any, sec
     product.__name__ = product.__qualname__ = name
     product.__doc__ = doc
     bad = (lambda t: case(t(*[2] * left), t(2, 2, 2, 2)), RuntimeError, f"{name}: expected {right}-D tensors, got 4-D")
-    return composite(samples=sample, autocast="low", fails=fails(bad))(product)
+    return composite(samples=sample, autocast=autocast, fails=fails(bad))(product)
 
 
 mm = _strict_product("mm", 2, 2, """Product of two matrices.
@@ -242,16 +244,16 @@ mv = _strict_product("mv", 2, 1, """Product of a matrix and a vector.
 >>> import genesis
 >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
 tensor([2.])
-""", lambda t: [case(t(2, 3), t(3))], "vec")  # fmt: skip
+""", lambda t: [case(t(2, 3), t(3))], "vec", "low:gpu own:cpu")  # fmt: skip
 dot = _strict_product("dot", 1, 1, """Dot product of two vectors, $\\\\sum_i x_i y_i$.
 
 >>> import genesis
 >>> genesis.dot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
 tensor(11.)
-""", lambda t: [case(t(3), t(3))], "tensor")  # fmt: skip
+""", lambda t: [case(t(3), t(3))], "tensor", "own")  # fmt: skip
 
 
-@composite(halves="alike", dtypes="fc", out=True)
+@composite(halves="alike", dtypes="fc", out=True, autocast="own")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Dot product with the first vector conjugated.
 
@@ -317,7 +319,7 @@ samples(addmm, lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t
 
 
 @older_forms("beta", "alpha")
-@composite(halves="alike", autocast="low", out=True)
+@composite(halves="alike", autocast="low:gpu own:cpu", out=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
 

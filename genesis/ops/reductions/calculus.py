@@ -32,7 +32,7 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
     return (left + right) * _steps(name, y, x, dx, d) / 2, d
 
 
-@composite(halves="wide", dtypes="fc", method=False)
+@composite(halves="wide", dtypes="fc", method=False, autocast="float32:gpu")
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The area under a curve along ``dim`` by the trapezoidal rule, $\\sum_i (x_{i+1} - x_i)(y_i + y_{i+1}) / 2$.
 
@@ -56,7 +56,7 @@ samples(trapezoid, lambda t: [case(t(3, 4)), case(t(3, 4), t(4)), case(t(3, 4), 
 wrong_inputs(trapezoid, (lambda t: case(t(4), t(3)), RuntimeError, "trapezoid: 3 points for size 4 of dim 0"))
 
 
-@composite(halves="wide", dtypes="fc", method=False)
+@composite(halves="wide", dtypes="fc", method=False, autocast="float32:gpu")
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The areas under a curve up to each of its points but the first, see `trapezoid`.
 

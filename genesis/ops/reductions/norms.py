@@ -60,7 +60,7 @@ def _norm_rule(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdi
     {"input": _norm_rule},
     prepare=_normed,
     dtypes="fc",
-    autocast="float32",
+    autocast="float32:gpu",
     infer=lambda input, p, dim, keepdim, dtype: Spec(
         reduced_shape(input.shape, dim, keepdim), real_of(input.dtype), input.device
     ),
@@ -154,7 +154,7 @@ def _floating(dtype: Any) -> Any:
 @reduction(
     {"input": lambda g, input, out, dim: restore(g, input.shape, dim) * (input - restore(out, input.shape, dim)).exp()},
     dtypes="fc",
-    autocast="float32",
+    autocast="float32:gpu",
     infer=lambda input, dim, keepdim: Spec(
         reduced_shape(input.shape, dim, keepdim), _floating(input.dtype), input.device
     ),

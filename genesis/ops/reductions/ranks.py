@@ -189,7 +189,7 @@ def _fractions(input: Tensor, q: Any) -> Tensor:
     return part
 
 
-@composite(halves="wide", dtypes="f", out=True)
+@composite(halves="wide", dtypes="f", out=True, autocast="float32:cpu")
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

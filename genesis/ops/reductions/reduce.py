@@ -44,7 +44,10 @@ _out_of_range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range 
 
 
 @reduction(
-    {"input": lambda g, input_shape, dim: restore(g, input_shape, dim)}, jvp="linear", result="sum", autocast="float32"
+    {"input": lambda g, input_shape, dim: restore(g, input_shape, dim)},
+    jvp="linear",
+    result="sum",
+    autocast="float32:gpu",
 )
 def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over ``dim`` (None: all), $\\sum_i x_i$.

@@ -78,7 +78,7 @@ def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
     inplace=True,
     prepare=_prepared("cumsum"),
     dtypes="fcib",
-    autocast="float32",
+    autocast="float32:gpu",
     out=True,
 )
 def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Any:
@@ -116,7 +116,7 @@ def _cumprod_rule(g: Tensor, input: Tensor, dim: int) -> Tensor:
     inplace=True,
     prepare=_prepared("cumprod"),
     dtypes="fcib",
-    autocast="float32",
+    autocast="float32:gpu",
     out=True,
 )
 def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Any:
@@ -161,7 +161,6 @@ def _prepared_floating(input: Tensor, dim: int) -> tuple[Any, ...]:
     {"input": _logcumsumexp_rule},
     infer=lambda input, dim: input,
     dtypes="fc",
-    autocast="float32",
     prepare=_prepared_floating,
     out=True,
 )

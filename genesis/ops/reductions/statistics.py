@@ -118,7 +118,7 @@ samples(corrcoef, lambda t: [case(t(3, 6)), case(t(1, 6))])
 wrong_inputs(corrcoef, (lambda t: case(t(2, 2, 2)), RuntimeError, "cov: expected at most 2 dimensions, got 3"))
 
 
-@composite(halves="wide", dtypes="fc")
+@composite(halves="wide", dtypes="fc", autocast="float32:gpu")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The $p$-norm of a difference, of all elements.
 
@@ -132,7 +132,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 samples(dist, lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 3), t(3), 1), case(t(3), t(3), 3.0)])
 
 
-@composite(halves="wide", dtypes="fc", inplace=True, out=True)
+@composite(halves="wide", dtypes="fc", inplace=True, out=True, autocast="float32:gpu")
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """``input`` with the slices along ``dim`` whose $p$-norm is above ``maxnorm`` scaled down to it.
 
@@ -189,7 +189,7 @@ samples(nanmedian, lambda t: [case(t(3, 5)), case(t(3, 4), 1), case(t(3, 4), 0, 
 wrong_inputs(nanmedian, (lambda t: case(t(3), 1), IndexError, "nanmedian: dim 1 is out of range"))
 
 
-@composite(halves="wide", dtypes="f", out=True)
+@composite(halves="wide", dtypes="f", out=True, autocast="float32:cpu")
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

@@ -216,7 +216,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.local_response_norm")
+@composite(halves="wide", method=False, torch_name="nn.functional.local_response_norm", autocast="float32:gpu")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """$x_c / (k + \\frac{\\alpha}{n} \\sum_{c'} x_{c'}^2)^\\beta$ with the sum over n = ``size`` channels around c
     (Krizhevsky et al. 2012).

@@ -98,7 +98,7 @@ def _cubic(input: Tensor, positions: list[Tensor], sizes: Sizes, padding_mode: s
     return total  # type: ignore[no-any-return]
 
 
-@composite(halves="alike", method=False, torch_name="nn.functional.grid_sample")
+@composite(halves="alike", method=False, torch_name="nn.functional.grid_sample", autocast="float32:cpu")
 def grid_sample(
     input: Tensor,
     grid: Tensor,

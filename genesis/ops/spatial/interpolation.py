@@ -8,6 +8,7 @@ from typing import Any
 
 from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, UnsupportedError, message
+from genesis.core.call.casts import as_autocast
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -111,6 +112,8 @@ def interpolate(
     tensor([[[0.0000, 0.5000, 1.5000, 2.0000]]])
     """
     dims = _check(input, mode, align_corners, antialias)
+    if mode != "area":
+        (input,) = as_autocast("float32:gpu", input)
     sizes, scales = _sizes(input, dims, size, scale_factor, recompute_scale_factor)
     kind, corners = MODES[mode][1], bool(align_corners)
     rules = []

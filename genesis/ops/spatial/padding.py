@@ -11,6 +11,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, UnsupportedError, message
+from genesis.core.call.casts import as_autocast
 from genesis.core.call.kinds import as_it_is, case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -160,6 +161,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise UnsupportedError(message("pad", f"unknown mode {mode!r}", hint=", ".join(MODES)))
     if value:
         raise ArgumentValueError(message("pad", f"mode {mode!r} takes no value, got {value}"))
+    if mode != "circular":
+        (input,) = as_autocast("float32:cpu", input)
     numbers = _numbers("pad", input, pad)
     _check_border(input, numbers, mode)
     for i in range(len(numbers) // 2):

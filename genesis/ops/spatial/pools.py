@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
+from genesis.core.call.casts import as_autocast
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -112,6 +113,15 @@ def check_fraction(name: str, output_size: Any, output_ratio: Any, dims: int) ->
         raise ArgumentValueError(message(name, f"output_ratio must be between 0 and 1, got {output_ratio}"))
 
 
+_AUTOCAST = dict.fromkeys(
+    (
+        *["avg_pool3d", "adaptive_avg_pool3d", "adaptive_max_pool3d"],
+        *["max_unpool1d", "max_unpool2d", "max_unpool3d", "fractional_max_pool2d", "fractional_max_pool3d"],
+    ),
+    "float32:cpu",
+)
+
+
 def _declared(stem: str, dims: int, function: Any, sample: Any, *wrong: Any, options: Any = None) -> Any:
     name = function.__name__ = function.__qualname__ = f"{stem}{dims}d"
     ones = ", ".join(["1", "1", *["4"] * dims])
@@ -125,9 +135,8 @@ def _declared(stem: str, dims: int, function: Any, sample: Any, *wrong: Any, opt
     >>> genesis.nn.functional.{name}{_CALLS[stem]}.shape
     genesis.Size({[1, 1, *[size] * dims]})
     """
-    call = composite(method=False, **{"torch_name": f"nn.functional.{name}", "halves": "wide", **(options or {})})(
-        function
-    )
+    given = {"torch_name": f"nn.functional.{name}", "halves": "wide", "autocast": _AUTOCAST.get(name, "promote")}
+    call = composite(method=False, **{**given, **(options or {})})(function)
     samples(call, sample)
     expected = f"{name}: expected input {AXES[dims].replace('N, ', '')} or {AXES[dims]}, got {dims + 3}-D"
     last = wrong[-1] if wrong and callable(wrong[-1]) else None
@@ -155,6 +164,8 @@ def _max_pool(dims: int) -> Any:
         return_indices: bool = False,
     ) -> Any:
         rules = sliding_rules(name, input, dims, kernel_size, stride, padding, dilation, ceil_mode)
+        if dims == 3 and not return_indices:
+            (input,) = as_autocast("float32:cpu", input)
         return pooled(input, rules, return_indices)
 
     shape = _sizes(dims, 5, 4, 3)

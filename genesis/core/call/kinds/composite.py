@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genesis.core.call import inplace_methods, operands, writes
+from genesis.core.call.casts import as_autocast, on_its_own
 from genesis.core.call.generated import LateSignature, passed
 from genesis.core.call.halves import in_float32
 from genesis.core.call.kind import Kind
 from genesis.core.call.op import Op, attach_methods, public_function, register
 from genesis.core.call.out import write_out
+from genesis.core.graph import autocast
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 
@@ -50,6 +52,9 @@ def composite(
         names: dict[str, Any] = {
             "fused": None,
             "cast": operands.autocast_arguments,
+            "alone": on_its_own,
+            "widest": as_autocast,
+            "off": autocast.restored,
             "ACTIVE": ACTIVE,
             "function": function,
             "Tensor": Tensor,
@@ -91,13 +96,11 @@ def _write_inplace(op: Op) -> str:
 
 
 def _steps(op: Op) -> str:
-    """The call of a composite's function, and what comes before: the casts of autocast, the look for 16-bit operands
-    (60 ns each), the fused kernel.
+    """The call of a composite's function, and what comes before: what autocast does, the look for 16-bit operands (60 ns
+    each), the fused kernel.
     """
     parameters = op.signature.parameters.values()
-    many = sum("Tensor" in str(p.annotation) for p in parameters) > 2
-    casts = op.autocast == "float32" or (op.autocast == "low" and many)
-    body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n" if casts else ""
+    body = _under_autocast(op)
     if op.halves:
         size = "isinstance({0}, Tensor) and {0}._array.dtype.itemsize == 2"
         looks = [
@@ -108,3 +111,17 @@ def _steps(op: Op) -> str:
         body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS, fused)\n"
     body += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
     return body + f"    return function({passed(parameters)})\n"
+
+
+def _under_autocast(op: Op) -> str:
+    """Casts, which products of two operands leave to the ops that they are made of; or the call without autocast."""
+    parameters, body = op.signature.parameters.values(), ""
+    tensors = [str(p.annotation) for p in parameters if "Tensor" in str(p.annotation)]
+    many = op.halves or len(tensors) > 2 or any(["Sequence" in text for text in tensors])
+    names = f"{', '.join(op.signature.parameters)},"
+    if "own" in op.autocast:
+        body += f"    if ACTIVE and alone(_op):\n        {names} = widest('promote', *ARGS)\n"
+        body += f"        with off(None): return _op.call({passed(parameters)})\n"
+    if "float32" in op.autocast or ("low" in op.autocast and many):
+        body += f"    {names} = cast(_op, ARGS) if ACTIVE else ARGS\n"
+    return body
