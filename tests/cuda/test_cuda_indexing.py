@@ -12,6 +12,7 @@ import genesis
 from genesis import cuda
 from genesis.core.call import writes
 from genesis.cuda.kernels import sorts, sums
+from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.launch.kernel import interpreted
 from genesis.nn import functional as F
 
@@ -76,15 +77,32 @@ def test_gradients_of_one_of_a_row_are_not_sorted(name, dtype, gpu, monkeypatch)
     same(gradient(ONE_EACH[name]), x, tolerance=1e-6 if dtype == "float32" else 2e-2)
 
 
-def test_rows_of_an_embedding_are_read_by_two_kernels(gpu):
-    """One looks whether the rows are there."""
+def test_rows_of_an_embedding_are_read_by_one_kernel(gpu):
+    """It looks whether the rows are there; numbers below 0 are none."""
     weight, index = genesis.randn(7, 4), genesis.tensor([[1, 6], [0, 1]])
     there, at = weight.to("cuda"), index.to("cuda")
     before = gpu.calls.get("launch", 0)
     got = F.embedding(at, there)
-    assert gpu.calls["launch"] - before == 2
+    assert gpu.calls["launch"] - before == 1
     np.testing.assert_array_equal(got.cpu().numpy(), weight[index].numpy())
     assert F.embedding(at[0, 0], there).shape == (4,)
+    for wrong in (-1, 7):
+        y = F.embedding(at - at + wrong, there)  # the program goes on
+        with pytest.raises(IndexError, match=f"embedding: index {wrong} is out of range for 7 rows"):
+            y.tolist()
+    pairs = weight.to(genesis.complex128).to("cuda")  # whose elements no kernel moves
+    with pytest.warns(HostWarning), pytest.raises(IndexError, match="embedding: index -2 is out of range"):
+        F.embedding(at - 2, pairs).tolist()
+
+
+@pytest.mark.parametrize(("n", "fills"), [(8, 0), (9, 1)])
+def test_rows_as_long_as_a_power_of_two_are_not_filled_up_to_be_sorted(n, fills, gpu):
+    x = genesis.randn(3, n)
+    there = x.to("cuda")
+    before = gpu.calls.get("fill", 0)
+    values, indices = there.sort(1)
+    assert gpu.calls.get("fill", 0) - before == fills
+    assert values.tolist() == x.sort(1).values.tolist() and indices.tolist() == x.argsort(1).tolist()
 
 
 READ = {

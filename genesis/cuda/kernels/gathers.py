@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import IndexOutOfRange, message
-from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+from genesis.core.call.kinds.indexing import ROW
+from genesis.cuda.arrays import MEMORY, CudaArray, laid_so
+from genesis.cuda.kernels.lanes import Again, Code, Operand, Placed, start
 from genesis.cuda.kernels.signatures import KNOWN
+from genesis.cuda.layouts import Layout
 from genesis.cuda.runtime.reports import BITS
+from genesis.cuda.runtime.streams import current
 
 INDEX = "index"  # the name that errors of `x[...]` have
 
@@ -61,20 +64,22 @@ CHECK = Code(
 
 
 @functools.cache
-def taking(count: int) -> Code:
-    """Read elements where ``count`` numbers of the index say, one for each dimension that it names."""
+def taking(count: int, wraps: bool = True) -> Code:
+    """Read elements where ``count`` numbers of the index say, one for each dimension that it names; whether those below 0
+    count from the end.
+    """
     lines = "to = x_at.to(tl.int64)"
     for j in range(count):
         lines += (
             f"\ngiven = tl.load(index + index_at + {j} * index_step0, mask=inside, other=0).to(tl.int64)\ni = given"
-            + WRAPPED.format(size=f"x_size{j}")
+            + (WRAPPED.format(size=f"x_size{j}") if wraps else "")
             + CHECKED.format(size=f"x_size{j}")
             + f"to += i * x_step{j}"
         )
     lines += "\ntl.store(out + out_at, tl.load(x + to, mask=inside), mask=inside)"
 
     def meaning(x: Any, index: Any, out: Any, report: Any) -> None:
-        where = [_safe(index[..., j], x.shape[out.ndim + j], report) for j in range(count)]
+        where = [_safe(index[..., j], x.shape[out.ndim + j], report, wraps) for j in range(count)]
         out[...] = x[(*np.ogrid[tuple([slice(n) for n in out.shape])], *where)]
 
     return Code("take", (Operand("x", count), Operand("index", 1), Operand("out", writes=True)), lines, meaning, reports=True)  # fmt: skip
@@ -174,19 +179,54 @@ def without_mask(shape: Sequence[int], indices: CudaArray | None, key: Any) -> t
 # ---- kernels
 
 
+_again: dict[Any, tuple[Layout, Again]] = {}  # how elements were taken before, by how operands lie
+
+
+def _taken_before(input: CudaArray, index: CudaArray, alike: Any) -> CudaArray | None:
+    known = _again.get(alike)
+    if known is None:
+        return None
+    out = laid_so(known[0], current(input.on))
+    known[1].start(input, index, out)
+    return out
+
+
+def _keep(alike: Any, made: CudaArray, again: Again | None) -> CudaArray:
+    if again is not None:
+        if len(_again) >= KNOWN:
+            _again.clear()
+        _again[alike] = made.layout, again
+    return made
+
+
 def take_index(input: CudaArray, indices: CudaArray | None, key: Any) -> Any:
+    if indices is None or len(key) != 1:
+        return _named_by(input, indices, key)[0]
+    alike = input.layout, indices.layout, key[0]
+    out = _taken_before(input, indices, alike)
+    return _keep(alike, *_named_by(input, indices, key)) if out is None else out
+
+
+def _named_by(input: CudaArray, indices: CudaArray | None, key: Any) -> tuple[Any, Again | None]:
+    """The elements that a key names, and how they were taken."""
     indices, key = without_mask(input.shape, indices, key)
     target = None if indices is None else named(input.shape, input.strides, indices, key)
     x = bits(input)
     if target is None or x is None or indices is None:
-        return NotImplemented
+        return NotImplemented, None
     out = MEMORY.empty(target.shape, input.dtype, input.device)
     x = x.seen(target.offset * x.dtype.itemsize, x.shape, x.strides)
     where = [f"dimension {d} of size {n}" for d, (n, _) in enumerate(target.reached)]
-    return _taken(x, target.strides, target.reached, index_at(indices, target), out, (INDEX, " and ".join(where)))
+    row = key == (ROW,)
+    about = ("embedding", f"{input.shape[0]} rows") if row else (INDEX, " and ".join(where))
+    return out, _take(x, target.strides, target.reached, index_at(indices, target), out, about, not row)
 
 
 def gather_at(input: CudaArray, dim: int, index: CudaArray) -> Any:
+    alike = input.layout, index.layout, dim
+    before = _taken_before(input, index, alike)
+    if before is not None:
+        return before
     x = bits(input)
     if x is None or not index.ndim:
         return NotImplemented if x is None else MEMORY.copy(input.seen(0, (), ()))
@@ -195,18 +235,18 @@ def gather_at(input: CudaArray, dim: int, index: CudaArray) -> Any:
     strides = tuple([0 if d == dim else s for d, s in enumerate(input.strides)])
     reached = ((input.shape[dim], input.strides[dim]),)
     about = "gather", f"dim {dim} of size {input.shape[dim]}"
-    return _taken(x, strides, reached, Placed(index, index.strides, ((1, 0),)), out, about)
+    return _keep(alike, out, _take(x, strides, reached, Placed(index, index.strides, ((1, 0),)), out, about))
 
 
-def _taken(
-    x: CudaArray, strides: Any, reached: Any, index: Placed, out: CudaArray, about: tuple[str, str]
-) -> CudaArray:
+def _take(
+    x: CudaArray, strides: Any, reached: Any, index: Placed, out: CudaArray, about: tuple[str, str], wraps: bool = True
+) -> Again | None:
     to = bits(out)
     assert to is not None
     if out.size and 0 in [n for n, _ in reached]:
         raise IndexOutOfRange(message(about[0], f"there is no element in {about[1]}"))
-    start(taking(len(reached)), out.shape, [Placed(x, strides, reached), index, Placed(to, to.strides)], about=about)
-    return out
+    placed = [Placed(x, strides, reached), index, Placed(to, to.strides)]
+    return start(taking(len(reached), wraps), out.shape, placed, about=about)
 
 
 def check_range(index: CudaArray, name: str, size: int, where: str) -> Any:

@@ -73,11 +73,25 @@ class Placed(NamedTuple):
     reached: tuple[tuple[int, int], ...] = ()
 
 
+class Again(NamedTuple):
+    """What was started, for other arrays that lie as those did."""
+
+    prepared: Prepared
+    report: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def start(self, *arrays: CudaArray) -> None:
+        stream = used(*arrays).handle
+        self.prepared.start(stream, (*[a.address for a in arrays], *self.report, *self.sizes))
+
+
 def start(code: Code, shape: tuple[int, ...], operands: Sequence[Placed], numbers: tuple[int, ...] = (),
-          about: tuple[str, str] = ("", "")) -> None:  # fmt: skip
-    """Do what a code says, for every element of a shape; ``about`` is whose index it is that may be reported."""
+          about: tuple[str, str] = ("", "")) -> Again | None:  # fmt: skip
+    """Do what a code says, for every element of a shape; ``about`` is whose index it is that may be reported. None: it
+    cannot be done again in the same way.
+    """
     if 0 in shape:
-        return
+        return None
     arrays = [p.array for p in operands]
     stream, on = used(*arrays), arrays[0].storage.on
     report = (reports(on).address, reports(on).number(*about)) if code.reports else ()
@@ -96,6 +110,7 @@ def start(code: Code, shape: tuple[int, ...], operands: Sequence[Placed], number
         if prepared.lasting:
             _prepared[key] = prepared, sizes
     prepared.start(stream.handle, values)
+    return Again(prepared, report, (*sizes, *numbers)) if prepared.lasting else None
 
 
 # what was started before, by how operands lie, and the numbers that it is told about them

@@ -10,7 +10,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.core.call.kinds import case, indexing, view
-from genesis.core.call.kinds.indexing import AT, filled, is_array, split
+from genesis.core.call.kinds.indexing import AT, ROW, filled, is_array, split
 from genesis.core.call.op import samples
 from genesis.core.call.strides import packed
 from genesis.core.call.writes import same_device
@@ -25,6 +25,7 @@ from genesis.ops.indexing.keys import (
     parse_key,
     pick,
     picked_spec,
+    refuse_outside,
     scalar_apart,
     without_masks,
 )
@@ -99,6 +100,8 @@ def take_index(input: Array, indices: Array | None, key: Any) -> Any:
     >>> genesis.arange(5)[[0, 2, 2]]
     tensor([0, 2, 2])
     """
+    if key and key[0].__class__ is str and key[0] == ROW:
+        refuse_outside("embedding", indices, len(input), f"{len(input)} rows")
     return packed(np.asarray(pick(input, filled(key, indices))))
 
 

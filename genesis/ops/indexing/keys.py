@@ -45,7 +45,7 @@ def as_index(name: str, index: Any) -> Any:
     return index._array if index._array.dtype != np.uint8 else index.detach().to(np.dtype(np.int64))._array
 
 
-def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
+def refuse_outside(name: str, array: Any, size: int, where: str) -> None:
     plain = array.size and array.dtype.kind == "i" and array.dtype.itemsize == 8
     if plain and np.maximum.reduce(array.view(np.uint64), None) < size:
         return  # negative ones would be large: one pass, not two
@@ -73,7 +73,7 @@ def check_range(index: Array, name: str, size: int, where: str) -> Any:
     >>> genesis.ops.indexing.keys.check_range(genesis.tensor([1, 0]), "gather", 2, "dim 0 of size 2")
     tensor([1, 0])
     """
-    _refuse_outside(name, index, size, where)
+    refuse_outside(name, index, size, where)
     return index.copy()
 
 
@@ -156,7 +156,7 @@ def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
     array = as_index(name, index)
     if isinstance(array, Dispatched) or tracer.get() is not None:
         return check_range(index, name, size, where)._array
-    _refuse_outside(name, array, size, where)
+    refuse_outside(name, array, size, where)
     return array
 
 

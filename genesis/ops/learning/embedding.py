@@ -21,7 +21,7 @@ from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import where
 from genesis.ops.products.sparse import SparseTensor
 from genesis.ops.reductions.norms import norm
-from genesis.core.call.kinds.indexing import AT
+from genesis.core.call.kinds.indexing import AT, ROW
 from genesis.ops.indexing.index import take_index
 from genesis.ops.indexing.keys import in_range
 
@@ -65,7 +65,8 @@ def embedding(
                 "embedding", f"weight must be a matrix, it has {weight.ndim} dimensions", [("weight", weight._spec())]
             )
         )
-    input = _checked("embedding", input, weight.shape[0], "rows")
+    if max_norm is not None or not _by_kernel(weight, input):
+        input = _checked("embedding", input, weight.shape[0], "rows")
     if isinstance(input._array, Spec):
         return wrap(Spec((*input._array.shape, weight.shape[1]), weight._array.dtype, input.device))
     if max_norm is not None:
@@ -107,12 +108,19 @@ class SparseRows(Function):
         return SparseTensor(flat.unsqueeze(0), values, ctx.size), None, None, None
 
 
+def _by_kernel(weight: Tensor, input: Tensor) -> bool:
+    """Whether rows are taken by a device, whose kernel says which number is none."""
+    array = input._array
+    plain = array.__class__ is weight._array.__class__ and not ACTIVE and not LEVELS
+    return plain and isinstance(array, DeviceArray) and array.ndim > 0 and array.dtype.kind in "iu"
+
+
 def _rows(weight: Tensor, input: Tensor) -> Tensor:
     """The rows with these numbers, which are there."""
     kind = weight._array.__class__
     plain = input._array.__class__ is kind and not ACTIVE and not LEVELS
-    if plain and issubclass(kind, DeviceArray) and input.ndim:
-        return take_index(weight, input, (AT,))  # type: ignore[no-any-return]
+    if _by_kernel(weight, input):
+        return take_index(weight, input, (ROW,))  # type: ignore[no-any-return]
     if plain and kind is np.ndarray:
         rows = take_index(weight, wrap(input._array.reshape(-1)), (AT,))
     else:

@@ -28,6 +28,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
 AT = "at"  # in a key: here stands an index tensor
+ROW = "row"  # the same, of which no number may be below 0; arrays of devices alone have such keys
 Key = tuple[Any, ...]
 
 
