@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import HALVES
-from genesis.cuda.arrays import MEMORY, CudaArray, used
+from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import part
 from genesis.cuda.launch import interpreter
@@ -31,15 +31,13 @@ PAIRS = 1024
 Grid = tuple[int, int, int]
 
 
-def filled_up(shape: tuple[int, ...], like: CudaArray) -> CudaArray:
-    """Integers that are behind all others."""
-    out = MEMORY.empty(shape, I64, like.device)
-    out.on.enter().fill(out.address, LAST, 4, 2 * out.size, current(out.on).handle)
+def to_sort(rows: tuple[int, ...], n: int, like: CudaArray) -> CudaArray:
+    """Memory for rows of ``n`` integers, which are as long as a power of two: behind them are integers that come last."""
+    row = 1 << max(n - 1, 0).bit_length()
+    out = empty(like.on, (*rows, row), I64)
+    if row > n:
+        out.on.enter().fill(out.address, LAST, 4, 2 * out.size, current(out.on).handle)
     return out
-
-
-def power(n: int) -> int:
-    return 1 << max(n - 1, 0).bit_length()
 
 
 # ---- kernels
@@ -227,8 +225,8 @@ def order(x: CudaArray, down: bool, count: int) -> CudaArray:
     """Of each row of a contiguous matrix, the positions of its first ``count`` numbers in order; equals keep theirs."""
     rows, n = x.shape
     kind, wide = "f" if x.dtype.kind == "f" or x.dtype in HALVES else "i", x.dtype.itemsize == 8
-    row = power(n)
-    lower, out = filled_up((rows, row), x), MEMORY.empty((rows, count), I64, x.device)
+    lower, out = to_sort((rows,), n, x), empty(x.on, (rows, count), I64)
+    row = lower.shape[1]
     given, steps = Placed(x, (n, 0), ((n, 1),)), (row, 1)
     start(keys(kind, wide, down, "low" if wide else ""), (rows, n), [given, Placed(lower, steps)])
     sort_rows(lower)
@@ -236,7 +234,7 @@ def order(x: CudaArray, down: bool, count: int) -> CudaArray:
     if not wide:
         start(FIRST, (rows, count), [Placed(lower, steps), to])
         return out
-    upper = filled_up((rows, row), x)
+    upper = to_sort((rows,), n, x)
     start(keys(kind, wide, down, "high"), (rows, n), [given, Placed(lower, steps), Placed(upper, steps)])
     sort_rows(upper)
     start(SECOND, (rows, count), [Placed(lower, (row, 0), ((row, 1),)), Placed(upper, steps), to])
@@ -251,6 +249,11 @@ def ordered_along(input: CudaArray, dim: int, down: bool, count: int) -> Any:
     if input.dtype.kind == "c" or (input.dtype.kind == "u" and input.dtype.itemsize > 2) or not input.ndim:
         return NotImplemented
     dim %= input.ndim
+    if dim == input.ndim - 1 and input.size and count and input.is_contiguous:
+        n = input.shape[dim]
+        return order(input.seen(0, (input.size // n, n), (n, 1)), down, count).seen(
+            0, *_laid((*input.shape[:-1], count))
+        )
     dims = [d for d in range(input.ndim) if d != dim]
     moved = input.seen(0, *[tuple([of[d] for d in (*dims, dim)]) for of in (input.shape, input.strides)])
     n, others = input.shape[dim], moved.shape[:-1]

@@ -20,7 +20,7 @@ from genesis.cuda.kernels import moves
 from genesis.cuda.kernels.gathers import CHECKED, INDEX, WRAPPED, Named, _safe, bits, index_at, named, without_mask
 from genesis.cuda.kernels.lanes import LANES, Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import broadcast, contiguous
-from genesis.cuda.kernels.sorts import LAST, LOW, filled_up, power, sort_rows
+from genesis.cuda.kernels.sorts import LAST, LOW, sort_rows, to_sort
 from genesis.cuda.runtime.streams import current
 
 I32 = np.dtype(np.int32)
@@ -172,7 +172,7 @@ def summed(out: CudaArray, goal: Named, own: tuple[tuple[int, ...], tuple[int, .
     brings; ``x`` has the index's elements as rows.
     """
     count = math.prod(goal.shape)
-    order = filled_up((power(count),), out)
+    order = to_sort((), count, out)
     first = out.seen(goal.offset * out.dtype.itemsize, out.shape, out.strides)
     start(sorting(len(goal.reached)), goal.shape,
           [Placed(first, goal.strides, goal.reached), index, Placed(order, contiguous_strides(goal.shape))], about=about)  # fmt: skip
