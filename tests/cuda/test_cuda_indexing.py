@@ -427,3 +427,22 @@ def test_bags_of_rows(name, flat, way):
 
     with emulated(way):
         same(bags, numbers, weight, factors, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_of_windows_are_not_sorted(way, dtype, monkeypatch):
+    """Whether windows overlap, touch, or leave elements out; of a tensor in another order, too."""
+    if way == "triton" and dtype == "bfloat16":
+        pytest.skip("Triton's interpreter does not compute with it")
+    monkeypatch.setattr(sums, "sort_rows", None)
+
+    def gradients(x):
+        ways = ((2, 3, 2), (2, 2, 2), (1, 2, 3), (0, 1, 1), (1, 4, 1))
+        windows = [x.transpose(0, 1).unfold(0, 3, 1), *[x.unfold(*each) for each in ways]]
+        return [genesis.autograd.grad((w * w).sum(), x)[0] for w in windows]
+
+    genesis.manual_seed(1)
+    x = genesis.randn(3, 4, 8).to(getattr(genesis, dtype)).requires_grad_()
+    with emulated(way):
+        same(gradients, x, tolerance=1e-2 if dtype == "bfloat16" else 1e-6)

@@ -1,4 +1,6 @@
-"""Windows as columns, which is a copy, and back, which is a sum of the elements of columns that lie on each other."""
+"""Windows as columns, which is a copy, and back, which is a sum of the elements of columns that lie on each other; the same
+of windows along one dimension, which are views.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
+from genesis.core.call.halves import F64, HALVES
 from genesis.cuda.arrays import MEMORY, CudaArray
+from genesis.cuda.kernels.lanes import LANES, Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import copied, part
 from genesis.cuda.kernels.pooling_tiles import Tables, started, taps_of
 
@@ -74,4 +78,45 @@ def fold_columns(input: CudaArray, output_size: Any, kernel_size: Any, dilation:
     return out
 
 
-KERNELS = {"unfold_columns": unfold_columns, "fold_columns": fold_columns}
+@functools.cache
+def folding(kind: str) -> Code:
+    """What the windows have that an element is in, one window after the other; sums are of numbers of a kind."""
+    lines = f"""
+i = c0.to(tl.int64)
+w = tl.maximum((i - size + step) // step, 0)
+last = tl.minimum(i // step, count - 1)
+total = tl.zeros([{LANES}], tl.{kind})
+while tl.max((inside & (w <= last)).to(tl.int32), 0) > 0:
+    value = tl.load(x + x_at + w * x_step0 + (i - w * step) * x_step1, mask=inside & (w <= last), other=0)
+    total += value.to(tl.{kind})
+    w += 1
+tl.store(out + out_at, total.to(out.dtype.element_ty), mask=inside)
+"""
+
+    def meaning(x: Any, out: Any, size: int, step: int, count: int) -> None:
+        parts, total = x[0], np.zeros(out.shape, kind)  # (..., windows, elements)
+        for w in range(count):
+            total[w * step : w * step + size] += np.moveaxis(parts[..., w, :], -1, 0)
+        out[...] = total.astype(out.dtype)
+
+    return Code(
+        "folding", (Operand("x", 2), Operand("out", writes=True)), lines, meaning, ("size", "step", "count"), whole=1
+    )
+
+
+def fold_windows(input: CudaArray, length: int, dimension: int, size: int, step: int) -> Any:
+    if input.dtype.kind not in "f" and input.dtype not in HALVES:
+        return NotImplemented
+    own, steps = input.shape[:-1], input.strides[:-1]
+    out = MEMORY.empty((*own[:dimension], length, *own[dimension + 1 :]), input.dtype, input.device)
+    others = [d for d in range(len(own)) if d != dimension]
+    shape = (length, *[own[d] for d in others])
+    reached = ((own[dimension], steps[dimension]), (size, input.strides[-1]))
+    x = Placed(input, (0, *[steps[d] for d in others]), reached)
+    to = Placed(out, (out.strides[dimension], *[out.strides[d] for d in others]))
+    kind = "float64" if input.dtype == F64 else "float32"
+    start(folding(kind), shape, [x, to], (size, step, own[dimension]))
+    return out
+
+
+KERNELS = {"unfold_columns": unfold_columns, "fold_columns": fold_columns, "fold_windows": fold_windows}

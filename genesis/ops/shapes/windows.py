@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from genesis.base.dtypes import whole
-from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.narrow import restrided
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.kinds import case, normalize_dim, view
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.kinds import case, normalize_dim, primitive, view
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.indexing.index import put_by
+from genesis.ops.reductions.along import resized
 
 
 def _checked(input: Tensor, dimension: Any, size: Any, step: Any) -> tuple[Any, ...]:
@@ -51,12 +52,7 @@ def _elements(length: int, size: int, step: int) -> Any:
 
 
 def _folded(g: Tensor, shape: Sequence[int], dim: int, size: int, step: int) -> Tensor:
-    """The sums of what windows have of each element."""
-    if not shape:
-        return g.sum()
-    parts = g.movedim(-1, dim + 1).flatten(dim, dim + 1)  # type: ignore[attr-defined]
-    indices = wrap(placed(_elements(shape[dim], size, step).ravel(), g.device))
-    return g.new_zeros(shape).index_add(dim, indices, parts)  # type: ignore[attr-defined, no-any-return]
+    return fold_windows(g, shape[dim], dim, size, step) if shape else g.sum()  # type: ignore[no-any-return]
 
 
 def _put_back(whole: Tensor, part: Tensor, dim: int, size: int, step: int) -> Tensor:
@@ -65,6 +61,36 @@ def _put_back(whole: Tensor, part: Tensor, dim: int, size: int, step: int) -> Te
         return part.reshape(whole.shape) if size else whole
     key = (*[slice(None)] * dim, _elements(whole.shape[dim], size, step))
     return put_by(whole, part.movedim(-1, dim + 1), key)  # type: ignore[attr-defined, no-any-return]
+
+
+@primitive(
+    "movement",
+    {"input": lambda g, dimension, size, step: unfold(g, dimension, size, step)},
+    infer=lambda input, length, dimension, size, step: Spec(
+        resized(input.shape[:-1], dimension, length), input.dtype, input.device
+    ),
+    batch=lambda b, x, length, dimension, size, step: b.run(x, length, dimension + 1, size, step),
+    dtypes="fc",
+    method=False,
+    torch_name="",
+)
+def fold_windows(input: Array, length: int, dimension: int, size: int, step: int) -> Any:
+    """The sums of what windows have of each element along a dimension of this length: the transpose of `unfold`.
+
+    >>> import genesis
+    >>> from importlib import import_module
+    >>> import_module("genesis.ops.shapes.windows").fold_windows(genesis.ones(3, 2), 4, 0, 2, 1)
+    tensor([1., 2., 2., 1.])
+    """
+    out = np.zeros(resized(input.shape[:-1], dimension, length), F32 if input.dtype in HALVES else input.dtype)
+    to, count = np.moveaxis(out, dimension, -1), input.shape[dimension]
+    parts = np.moveaxis(input, dimension, -1)
+    for i in range(size if count else 0):
+        to[..., i : i + (count - 1) * step + 1 : step] += parts[..., i, :]
+    return out.astype(input.dtype, copy=False)
+
+
+samples(fold_windows, lambda t: [case(t(2, 3, 2), 4, 1, 2, 1), case(t(3, 2, 3), 7, 0, 3, 2), case(t(2, 2), 7, 0, 2, 4)])
 
 
 def _of_samples(b: Any, x: Tensor, dim: int, size: int, step: int) -> Tensor:
