@@ -213,3 +213,18 @@ def test_16_bits_with_parameters_of_32():
     for reference, value in zip(exact[4:], trained(x)[4:], strict=True):  # statistics are not rounded to 16 bits
         np.testing.assert_allclose(value.numpy(), reference.numpy(), rtol=1e-6)
     assert launches[0] == launches[1]
+
+
+BACKWARDS = {
+    "batch norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "layer norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "max pooling": lambda x: F.max_pool2d(x, 1),
+    "average pooling": lambda x: F.avg_pool2d(x, 1),
+}
+
+
+@pytest.mark.parametrize("name", BACKWARDS)
+def test_gradients_that_go_backwards_through_memory(name):
+    with emulated():
+        x, g = genesis.randn(2, 4, 6, 6).requires_grad_(), genesis.randn(2, 4, 6, 6)
+        same(lambda x, g: genesis.autograd.grad(BACKWARDS[name](x), x, g[..., ::-1]), x, g, tolerance=1e-5)

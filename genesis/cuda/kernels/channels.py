@@ -18,8 +18,9 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.cuda.arrays import CudaArray, empty
+from genesis.cuda.kernels import moves
 from genesis.cuda.kernels.lowering import MOST
-from genesis.cuda.kernels.norms import by_rule
+from genesis.cuda.kernels.norms import by_rule, run_by_rule
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.layouts import dense
@@ -77,10 +78,8 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     input, weight = kept[0], kept[3]
     each = Spec(input.shape[1:2], input.dtype if weight is None else weight.dtype)
     outs = [s for s, need in zip((_like(input), each, each), needs, strict=True) if need]
-    args = (g, kept, tuple([True if need else None for need in needs]))
-    plan = by_rule(f"{NORM}.backward", args, outs)
-    assert plan is not None
-    made = iter(plan.run(args))
+    args = (moves.forward(g), kept, tuple([True if need else None for need in needs]))
+    made = iter(run_by_rule(f"{NORM}.backward", args, lambda: outs))
     return [next(made) if need else None for need in needs]
 
 
@@ -113,17 +112,13 @@ def channel_moments(input: CudaArray) -> Any:
     if here is not None and id(input) in here:
         each = here[id(input)][1]
         return each, (input, each)
-    plan = by_rule(MOMENTS, (input,), [Spec((2, input.shape[1]), F32)] * 2)
-    assert plan is not None
-    out, kept = plan.run((input,))
+    out, kept = run_by_rule(MOMENTS, (input,), lambda: [Spec((2, input.shape[1]), F32)] * 2)
     return out, (input, kept)
 
 
 @channel_moments.backward(reads=("input",))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    plan = by_rule(f"{MOMENTS}.backward", (g, kept, (True,)), [_like(kept[0])])
-    assert plan is not None
-    return plan.run((g, kept, (True,)))
+    return run_by_rule(f"{MOMENTS}.backward", (moves.forward(g), kept, (True,)), lambda: [_like(kept[0])])
 
 
 # ---- rules

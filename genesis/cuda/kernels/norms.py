@@ -9,6 +9,7 @@ Of a row two numbers are kept, besides the input, which lives anyway: (x - mean)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.cuda.arrays import CudaArray
 from genesis.cuda.kernels import moves
-from genesis.cuda.kernels.lowering import MOST, Launches, launches
-from genesis.cuda.kernels.signatures import KNOWN, signature
+from genesis.cuda.kernels.host import arrays_in
+from genesis.cuda.kernels.lowering import MOST, Launches, Ready, launches
+from genesis.cuda.kernels.signatures import KNOWN, alike, signature
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.parts import Builder, Memory, Part, row_strides, rule, total, wide
@@ -41,8 +43,39 @@ def by_rule(name: str, args: tuple[Any, ...], outs: list[Spec]) -> Launches | No
     return _known[key]
 
 
+_ready: dict[Any, Ready] = {}
+_fitting: dict[Any, bool] = {}
+
+
+def run_by_rule(name: str, args: tuple[Any, ...], outs: Callable[[], list[Spec]]) -> Any:
+    """The results of a rule, of which ``outs`` says how they are laid out; a call that is laid out like one before does not
+    ask.
+    """
+    key = (name, *alike(args))
+    ready = _ready.get(key)
+    if ready is None:
+        plan = by_rule(name, args, outs())
+        assert plan is not None
+        if len(_ready) >= KNOWN:
+            _ready.clear()
+        ready = _ready[key] = plan.ready([*arrays_in(args)])
+    return ready.run(args)
+
+
 def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
     """float32 or 16 bits, which are computed in float32, and the last dimension."""
+    if input.__class__ is not CudaArray:
+        return _is_fit(input, normalized_shape, *parameters)
+    key = alike((input, normalized_shape, *parameters))
+    known = _fitting.get(key)
+    if known is None:
+        if len(_fitting) >= KNOWN:
+            _fitting.clear()
+        known = _fitting[key] = _is_fit(input, normalized_shape, *parameters)
+    return known
+
+
+def _is_fit(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     given = [p for p in parameters if p is not None]
     return (
@@ -64,11 +97,9 @@ def _of_rows(input: Any) -> Spec:
 
 def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool, ...]) -> list[Any]:
     input, each = kept[0], Spec(kept[0].shape[-1:], kept[0].dtype)
-    outs = [s for s, need in zip((_like(input), each, each), needs, strict=False) if need]
     args = (moves.forward(g), kept, tuple([True if need else None for need in needs]))
-    plan = by_rule(f"{name}.backward", args, outs)
-    assert plan is not None
-    made = iter(plan.run(args))
+    outs = lambda: [s for s, need in zip((_like(input), each, each), needs, strict=False) if need]  # noqa: E731
+    made = iter(run_by_rule(f"{name}.backward", args, outs))
     return [next(made) if need else None for need in needs]
 
 
@@ -82,9 +113,8 @@ def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool
 )  # fmt: skip
 def layer_norm(input: CudaArray, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
-    plan = by_rule(LAYER, args := (input, normalized_shape, weight, bias, eps), [_like(input), *[_of_rows(input)] * 2])
-    assert plan is not None
-    out, mean, scale = plan.run(args)
+    args = input, normalized_shape, weight, bias, eps
+    out, mean, scale = run_by_rule(LAYER, args, lambda: [_like(input), *[_of_rows(input)] * 2])
     return out, (input, mean, scale, weight)
 
 
@@ -103,9 +133,8 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
 )  # fmt: skip
 def rms_norm(input: CudaArray, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     """The kernel of `genesis.nn.functional.rms_norm`."""
-    plan = by_rule(RMS, args := (input, normalized_shape, weight, eps), [_like(input), _of_rows(input)])
-    assert plan is not None
-    out, scale = plan.run(args)
+    args = input, normalized_shape, weight, eps
+    out, scale = run_by_rule(RMS, args, lambda: [_like(input), _of_rows(input)])
     return out, (input, scale, weight)
 
 
