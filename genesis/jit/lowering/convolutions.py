@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
+from genesis.core.call.halves import HALVES
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.parts import Builder, Memory, Part, Unknown, rule
@@ -52,7 +53,13 @@ def array_of(memory: Memory, var: Var) -> tuple[Var, int]:
 
 
 def in_order(memory: Memory, call: Call, var: Var, parts: list[Part | Stage]) -> tuple[Var, int]:
-    """`array_of` a value, or of a copy that one more part makes."""
+    """`array_of` a value, or of a copy that one more part makes.
+
+    Raises:
+        Unknown: the copy would have fewer digits
+    """
+    if var.spec.dtype != F32 and var.spec.dtype not in HALVES:
+        raise Unknown(f"{var.spec.dtype.name} arrays")
     try:
         return array_of(memory, var)
     except Unknown:

@@ -5,6 +5,7 @@ import pytest
 
 import genesis
 import genesis.nn.functional as F
+from genesis import nn
 from genesis.kernels.llvm import loops
 from tests.jit.lowering.native_runs import check, ops_left_to_the_host, traced
 
@@ -137,3 +138,33 @@ def test_the_largest_of_pairs_with_nan_and_equals():
     x = genesis.tensor(values, requires_grad=True)
     same = lambda a, b, why: np.testing.assert_array_equal(a, b, err_msg=why)  # noqa: E731
     check(traced(run, x), [x], same)
+
+
+OF_DOUBLES = {
+    "convolution of signals": (lambda: nn.Conv1d(16, 24, 3, padding=1), (4, 16, 40)),
+    "convolution": (lambda: nn.Conv2d(16, 24, 3, padding=1), (4, 16, 12, 12)),
+    "of elements": (lambda: nn.Conv2d(32, 16, 1), (2, 32, 8, 8)),
+    "in groups": (lambda: nn.Conv2d(16, 24, 3, 2, 1, groups=2), (4, 16, 12, 12)),
+    "of volumes": (lambda: nn.Conv3d(4, 8, 3, padding=1), (2, 4, 6, 6, 6)),
+    "transposed": (lambda: nn.ConvTranspose2d(16, 8, 4, 2, 1), (2, 16, 8, 8)),
+    "batch norm": (lambda: nn.BatchNorm2d(16), (4, 16, 8, 8)),
+    "group norm": (lambda: nn.GroupNorm(4, 16), (4, 16, 8, 8)),
+    "pooling": (lambda: nn.Sequential(nn.Conv2d(4, 4, 1), nn.MaxPool2d(2), nn.AvgPool2d(3, 2, 1)), (2, 4, 12, 12)),
+    "interpolation": (lambda: nn.Sequential(nn.Conv2d(4, 4, 1), nn.Upsample(scale_factor=2)), (2, 4, 9, 9)),
+}
+
+
+@pytest.mark.parametrize("name", OF_DOUBLES)
+def test_doubles_keep_their_digits(name):
+    genesis.manual_seed(0)
+    make, shape = OF_DOUBLES[name]
+    module = make().double()
+    x = genesis.randn(*shape, dtype=genesis.float64).requires_grad_()
+    seen, compiled = [], genesis.compile(module)
+    compiled(x)
+    for function in (module, compiled):
+        y = function(x)
+        gradients = genesis.autograd.grad((y * y.detach().cos()).sum(), [x, *module.parameters()])
+        seen.append([y.detach(), *gradients])
+    for a, b in zip(*seen, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-12 * float(b.abs().max()))
