@@ -61,6 +61,30 @@ def test_nor_where_linear_layers_take_the_rows_of_all_shards(ranks):
     assert several == one
 
 
+@pytest.mark.parametrize(("rows", "outputs", "products"), [(32, 10, 2), (16, 10, 8), (32, 3, 8)])
+def test_compiled_layers_take_the_rows_of_all_shards(rows, outputs, products):
+    """Where products of few rows, or of few columns, would add in another order each shard has its own."""
+    dist.init_process_group()
+    model = nn.parallel.DistributedDataParallel(
+        nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, outputs)), shards=4
+    )
+
+    def gradients(x, y):
+        model.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+
+    compiled = genesis.compile(gradients, fullgraph=True)
+    x, y = genesis.randn(rows, 8), genesis.randint(0, outputs, (rows,))
+    compiled(x, y)
+    got = [p.grad for p in model.parameters()]
+    calls = [call.op for call in compiled._recent[0].step.program.calls]
+    gradients(x, y)
+    dist.destroy_process_group()
+    assert calls.count("linear") == products and calls.count("matmul_tn") == 8
+    for a, p in zip(got, model.parameters(), strict=True):
+        assert genesis.allclose(a, p.grad, atol=1e-6)
+
+
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_nor_in_models_with_a_forward_of_their_own(ranks):

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.protocol import Layer
 from genesis.core.functions.function import Function
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.kernels.cpu import trees
 from genesis.nn.activation import Hardshrink, Hardtanh, LeakyReLU, ReLU, ReLU6, Threshold
 from genesis.nn.container import Sequential
@@ -23,29 +25,37 @@ from genesis.nn.linear import Identity, Linear
 from genesis.nn.module import EVERY_MODULE
 from genesis.nn.parallel.shard_level import in_one_piece
 from genesis.nn.parallel.shard_rows import apart, joined
-from genesis.ops.products.linear import matmul_tn
+from genesis.ops.products.linear import linear, matmul_tn
 from genesis.ops.products.matmul import as_rows, matmul
 
 _F32 = np.dtype(np.float32)
+_FEW, _NARROW = 4, 4  # in compiled steps products of so few rows, or of less columns, add in another order
 # whose numbers are chosen from their input's, or are one product of them, which is rounded once: each by itself
 _EACH = frozenset({Hardshrink, Hardtanh, Identity, LeakyReLU, ReLU, ReLU6, Threshold})
 
 
-def fits(module: Any, x: Any) -> bool:
-    """Whether a module is such a one, and its input a batch for it. It does not depend on the number of shards."""
+def fits(module: Any, x: Any, rows: int) -> bool:
+    """Whether a module is such a one, and its input a batch for it, of so many rows in a shard. It does not depend on the
+    number of shards.
+    """
     if type(module) is not Sequential or EVERY_MODULE or autocast.state() is not None:
         return False
-    weights: list[int] = []
-    return _is_plain(x) and x.ndim > 1 and _fits(module, weights) and len(set(weights)) == len(weights) > 0
+    weights: list[Any] = []
+    if x.ndim < 2 or not _fits(module, weights) or len(set(map(id, weights))) < len(weights) or not weights:
+        return False
+    if tracer.get() is None:
+        return _is_plain(x)
+    narrowest = min([min(weight.shape) for weight in weights])
+    return not isinstance(x._array, Layer) and x._array.dtype == _F32 and rows > _FEW and narrowest >= _NARROW
 
 
-def _fits(module: Any, weights: list[int]) -> bool:
+def _fits(module: Any, weights: list[Any]) -> bool:
     if module._hooks is not None or "forward" in module.__dict__:
         return False
     if type(module) is Sequential:
         return all([_fits(each, weights) for each in module])
     if type(module) is Linear:
-        weights.append(id(module.weight))
+        weights.append(module.weight)
         return _is_plain(module.weight) and bool(module.weight.requires_grad)
     if type(module) is Flatten:
         return bool(module.start_dim > 0)
@@ -83,6 +93,8 @@ class SharedLinear(Function):
     def forward(ctx: Any, weight: Any, bias: Any, x: Any, count: int) -> Any:
         ctx.save_for_backward(weight, x)
         ctx.count = count
+        if not (_is_plain(x) and _is_plain(weight)):
+            return linear(x, weight, bias)
         rows, shape = as_rows(x)._array, (*x._array.shape[:-1], weight._array.shape[0])
         return wrap(trees.products(rows, weight._array.T, count, None if bias is None else bias._array).reshape(shape))
 

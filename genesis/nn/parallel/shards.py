@@ -72,7 +72,7 @@ class Shards:
         if not rows or rows % self.here:
             text = f"a batch of {rows} rows does not divide into {self.here} shards"
             raise ShapeError(message(_NAME, text, hint="drop_last=True in the loader, or another batch_size"))
-        if len(leaves) == 1 and fits(module, leaves[0]):
+        if len(leaves) == 1 and fits(module, leaves[0], rows // self.here):
             return every_row(module, leaves[0], self.here)
         forward = _Forward(self, module)
         outputs = forward.at_once(leaves, structure, rows) if self.here > 1 else NotImplemented
