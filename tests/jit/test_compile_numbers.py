@@ -402,3 +402,17 @@ def step(x, rate):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert run(True) == run(False)
+
+
+@pytest.mark.parametrize("body", ["x * float(x.numpy().sum()) * n", "x * n"])
+def test_calls_of_ever_new_kinds_are_not_traced_for_ever(body):
+    scope = {}
+    exec(f"def step(x, n):\n    return {body}", scope)
+    compiled, x = genesis.compile(scope["step"]), genesis.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in range(1, 40):
+            assert genesis.equal(compiled(x, n), scope["step"](x, n))
+    assert len(compiled.reasons.traces) <= 8
+    assert len(compiled.reasons.refusals) <= 8
+    assert len(compiled._left) <= 8

@@ -31,6 +31,7 @@ from genesis.kernels.llvm import loops
 LIMIT = 8  # graphs of one function
 WAYS = 4  # graphs for calls that differ in what Python decided
 ATTEMPTS = 3  # at tracing a call that sets something up
+_MODE = 2  # where the mode is in a key
 ONCE = (  # maybe not at the next call
     "that it made while it was traced",
     "the .grad of a tensor from outside is set",
@@ -69,6 +70,7 @@ class CompiledFunction:
         self._recent: tuple[Entry, ...] = ()
         self._entries: dict[Any, tuple[Entry, ...]] = {}
         self._left: dict[Any, int] = {}  # calls that are not compiled, by key: how often that was tried
+        self._failed: dict[Any, int] = {}  # by mode: of how many kinds of calls that could not be
         self._started = self._off = False
         name = self.name or getattr(self.original, "__name__", type(self.original).__name__)
         self.reasons = Reasons(name, self.original)
@@ -128,7 +130,7 @@ class CompiledFunction:
             result = entry.careful(args, kwargs)
             if result is not MISS:
                 return result
-        if self._left.get(key, 0) >= ATTEMPTS or (self._recent and stance[0] == "eager_on_recompile"):
+        if self._is_left(key) or (self._recent and stance[0] == "eager_on_recompile"):
             return self.original(*args, **kwargs)
         if self._recent and stance[0] == "fail_on_recompile":
             raise GraphError(message("compile", f"{self.reasons.name} would be traced again, the stance refuses that"))
@@ -145,6 +147,13 @@ class CompiledFunction:
             finally:
                 if self._tracing.forget_unused():  # the call did not get there: its graph is for one that does
                     self._recent, self._entries = before
+
+    def _is_left(self, key: Any) -> bool:
+        """Whether a call that no graph is for runs as it is, for that has been said: of its kind, or of so many that there
+        would be no end of them.
+        """
+        several = self._failed.get(key[_MODE], 0) >= max(self.limit, 1) and not self.fullgraph
+        return several or self._left.get(key, 0) >= ATTEMPTS
 
     def _changing(self, key: Any, leaves: list[Any], structure: Any) -> Any:
         """See which numbers are other ones than in the traces before: the next one asks for them. Returns the key."""
@@ -165,6 +174,7 @@ class CompiledFunction:
         if len([e for e in self._entries.get(key, ()) if e.decided.answers]) >= WAYS:
             return self._not_compiled(key, f"values that Python asks for led {WAYS} ways", args, kwargs)
         if len(self._recent) >= self.limit:
+            self._failed[key[_MODE]] = max(self.limit, 1)
             return self._not_compiled(key, self._full(key), args, kwargs)
         self.reasons.retraced(key, [e.why_not() for e in self._entries.get(key, ())][:1], list(self._entries))
         try:
@@ -176,11 +186,11 @@ class CompiledFunction:
             if any([text in str(error) for text in ONCE]) and self._left.get(key, 0) + 1 < ATTEMPTS:
                 self._left[key] = self._left.get(key, 0) + 1
                 return self.original(*args, **kwargs)
-            return self._not_compiled(key, str(error), args, kwargs, error)
+            return self._fails(key, str(error), args, kwargs, error)
         except SystemExit:  # the call does what comes before it, and ends the same way
             return self.original(*args, **kwargs)
         except Exception as error:
-            return self._not_compiled(key, f"{type(error).__name__}: {error}", args, kwargs, error)
+            return self._fails(key, f"{type(error).__name__}: {error}", args, kwargs, error)
         return self._added(key, entry, args, kwargs)
 
     def _added(self, key: Any, entry: Entry, args: Any, kwargs: Any) -> Any:
@@ -255,6 +265,11 @@ class CompiledFunction:
         """Run a call as it is; the first time with a warning."""
         self._leave(key, reason, error)
         return self.original(*args, **kwargs)
+
+    def _fails(self, key: Any, reason: str, args: Any, kwargs: Any, error: Exception) -> Any:
+        """A trace has failed: if others do as well, calls with other arguments are not traced any more."""
+        self._failed[key[_MODE]] = self._failed.get(key[_MODE], 0) + 1
+        return self._not_compiled(key, reason, args, kwargs, error)
 
     def _leave(self, key: Any, reason: str, error: Exception | None = None) -> None:
         name = self.reasons.name
