@@ -17,11 +17,13 @@ from genesis.arrays.spec import Spec, strides_of
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.scalars import Expression, Symbol
-from genesis.cuda.arrays import CudaArray, empty
+from genesis.cuda.arrays import CudaArray, empty, laid_so
 from genesis.cuda.kernels import moves
+from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.kernels.lowering import MOST
-from genesis.cuda.kernels.norms import by_rule, run_by_rule
+from genesis.cuda.kernels.norms import ready_by_rule
 from genesis.cuda.kernels.wanted import kernels_wanted
+from genesis.cuda.runtime.streams import current
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.layouts import dense
 from genesis.jit.lowering.parts import Builder, Memory, Part, row_strides, rule, total, wide
@@ -59,14 +61,12 @@ def _like(x: CudaArray) -> Spec:
 @attach("standardized_channels", CudaArray, when=_fits, infer=_infer)
 def standardized_channels(input: CudaArray, dim: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of batch norm in training."""
-    outs = [_like(input), *[Spec(input.shape[1:2], F32)] * 2]
     args = (input, dim, weight, bias, eps)
-    plan = by_rule(NORM, args, outs)
-    assert plan is not None
+    ready = ready_by_rule(NORM, args, lambda: [_like(input), *[Spec(input.shape[1:2], F32)] * 2])
     each, count = empty(input.on, (2, input.shape[1]), F32), input.shape[1]
     mean, variance = (each.seen(row * count * F32.itemsize, (count,), (1,)) for row in (0, 1))
-    out = empty(input.on, input.shape, input.dtype, outs[0].strides)
-    plan.into(args, [out, mean, variance])
+    out = laid_so(ready.outs[0], current(input.on))
+    ready.into(args, [*arrays_in(args), out, mean, variance])
     here = of_call.moments
     if here is not None:
         here[id(input)] = input, each
@@ -79,7 +79,7 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     each = Spec(input.shape[1:2], input.dtype if weight is None else weight.dtype)
     outs = [s for s, need in zip((_like(input), each, each), needs, strict=True) if need]
     args = (moves.forward(g), kept, tuple([True if need else None for need in needs]))
-    made = iter(run_by_rule(f"{NORM}.backward", args, lambda: outs))
+    made = iter(ready_by_rule(f"{NORM}.backward", args, lambda: outs).run(args))
     return [next(made) if need else None for need in needs]
 
 
@@ -112,13 +112,15 @@ def channel_moments(input: CudaArray) -> Any:
     if here is not None and id(input) in here:
         each = here[id(input)][1]
         return each, (input, each)
-    out, kept = run_by_rule(MOMENTS, (input,), lambda: [Spec((2, input.shape[1]), F32)] * 2)
+    args = (input,)
+    out, kept = ready_by_rule(MOMENTS, args, lambda: [Spec((2, input.shape[1]), F32)] * 2).run(args)
     return out, (input, kept)
 
 
 @channel_moments.backward(reads=("input",))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
-    return run_by_rule(f"{MOMENTS}.backward", (moves.forward(g), kept, (True,)), lambda: [_like(kept[0])])
+    args = (moves.forward(g), kept, (True,))
+    return ready_by_rule(f"{MOMENTS}.backward", args, lambda: [_like(kept[0])]).run(args)
 
 
 # ---- rules

@@ -47,9 +47,9 @@ _ready: dict[Any, Ready] = {}
 _fitting: dict[Any, bool] = {}
 
 
-def run_by_rule(name: str, args: tuple[Any, ...], outs: Callable[[], list[Spec]]) -> Any:
-    """The results of a rule, of which ``outs`` says how they are laid out; a call that is laid out like one before does not
-    ask.
+def ready_by_rule(name: str, args: tuple[Any, ...], outs: Callable[[], list[Spec]]) -> Ready:
+    """A rule's launches for arrays that lie as these, and results that are laid out as ``outs`` says: of a call like one
+    before it is not asked.
     """
     key = (name, *alike(args))
     ready = _ready.get(key)
@@ -59,7 +59,7 @@ def run_by_rule(name: str, args: tuple[Any, ...], outs: Callable[[], list[Spec]]
         if len(_ready) >= KNOWN:
             _ready.clear()
         ready = _ready[key] = plan.ready([*arrays_in(args)])
-    return ready.run(args)
+    return ready
 
 
 def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
@@ -99,7 +99,7 @@ def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool
     input, each = kept[0], Spec(kept[0].shape[-1:], kept[0].dtype)
     args = (moves.forward(g), kept, tuple([True if need else None for need in needs]))
     outs = lambda: [s for s, need in zip((_like(input), each, each), needs, strict=False) if need]  # noqa: E731
-    made = iter(run_by_rule(f"{name}.backward", args, outs))
+    made = iter(ready_by_rule(f"{name}.backward", args, outs).run(args))
     return [next(made) if need else None for need in needs]
 
 
@@ -114,7 +114,7 @@ def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool
 def layer_norm(input: CudaArray, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
     args = input, normalized_shape, weight, bias, eps
-    out, mean, scale = run_by_rule(LAYER, args, lambda: [_like(input), *[_of_rows(input)] * 2])
+    out, mean, scale = ready_by_rule(LAYER, args, lambda: [_like(input), *[_of_rows(input)] * 2]).run(args)
     return out, (input, mean, scale, weight)
 
 
@@ -134,7 +134,7 @@ def _(g: CudaArray, kept: Any, needs: Any) -> Any:
 def rms_norm(input: CudaArray, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     """The kernel of `genesis.nn.functional.rms_norm`."""
     args = input, normalized_shape, weight, eps
-    out, scale = run_by_rule(RMS, args, lambda: [_like(input), _of_rows(input)])
+    out, scale = ready_by_rule(RMS, args, lambda: [_like(input), _of_rows(input)]).run(args)
     return out, (input, scale, weight)
 
 
