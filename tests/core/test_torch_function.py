@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -407,3 +409,37 @@ def test_methods_that_programs_put_on_tensor_are_called_as_they_are(monkeypatch)
     one, other = genesis.ones(1).as_subclass(One), genesis.ones(1).as_subclass(Other)
     first, second = one.mine(other)
     assert first is one and second is other
+
+
+def test_writes_are_asked_about():
+    asked = []
+
+    class Told(genesis.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = genesis.ones(2).as_subclass(Told)
+    for name, args in (("lerp_", (x, 0.5)), ("clamp_", (0, 1)), ("erf_", ()), ("addcmul_", (x, x)), ("cumsum_", (0,))):
+        getattr(x, name)(*args)
+    assert [name for name in asked if name.endswith("_")] == ["lerp_", "clamp_", "erf_", "addcmul_", "cumsum_"]
+
+
+def test_functions_that_were_not_called_yet_get_their_text_at_the_first_call():
+    """Another test may have called it, so a process looks."""
+    code = (
+        "import inspect, genesis\n"
+        "from genesis.core.call.generated import is_late\n"
+        "from genesis.core.call import subclasses\n"
+        "kind = type('Named', (genesis.Tensor,), {})\n"
+        "f = genesis.Tensor.mvlgamma_\n"
+        "assert is_late(subclasses.ROUTED[f]) and str(inspect.signature(f)) == '(input, p)'\n"
+        "x, y = [genesis.full((1,), 3.0) for _ in range(2)]\n"
+        "assert type(x.as_subclass(kind).mvlgamma_(2)) is kind and not is_late(subclasses.ROUTED[f])\n"
+        "subclasses.take_away()\n"
+        "assert y.mvlgamma_(p=2).equal(x) and is_late(genesis.Tensor.addbmm_)\n"
+        "assert genesis.ones(2, 2).addbmm_(genesis.ones(1, 2, 2), genesis.ones(1, 2, 2), beta=2).tolist() == [[4, 4]] * 2\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

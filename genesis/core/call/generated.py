@@ -34,9 +34,19 @@ def generated(source: Callable[[], str], name: str, filename: str, scope: dict[s
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, compiled now if it is a `generated` one that was not called yet."""
-    if function.__code__ is _first_call.__code__:
+    if is_late(function):
         function.__globals__["_compile"]()
     return function
+
+
+def is_late(function: Callable[..., Any]) -> bool:
+    """Whether this is a `generated` function that was not called yet."""
+    return function.__code__ is _first_call.__code__
+
+
+def give_text(function: Callable[..., Any]) -> None:
+    """Let this function, which shares the scope of a `generated` one that was not called yet, get the code of its text."""
+    function.__globals__["_compile"].function = function
 
 
 def renew(function: Callable[..., Any]) -> None:

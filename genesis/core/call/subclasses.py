@@ -21,7 +21,7 @@ from typing import Any
 
 from genesis.base.errors import ArgumentError, UnsupportedError, message
 from genesis.base.locks import process_lock
-from genesis.core.call.generated import compiled
+from genesis.core.call.generated import give_text, is_late
 from genesis.core.call.op import REGISTRY
 from genesis.core.call.refusal import ANSWERS
 from genesis.core.graph.engine import current
@@ -289,17 +289,20 @@ def _routing(function: FunctionType, original: FunctionType) -> CodeType:
 def _route(function: FunctionType) -> None:
     if function in ROUTED:
         return
-    before = _ready.get(function)
-    if before is not None and before[0].__code__ is function.__code__:  # it was exchanged before
+    before, late = _ready.get(function), is_late(function)
+    if before is not None and before[0].__code__ is function.__code__ and not late:  # it was exchanged before
         ROUTED[function], function.__code__, signature = before
         function.__signature__ = signature  # type: ignore[attr-defined]
         return
-    compiled(function)
-    signature = inspect.signature(function)
+    signature = inspect.signature(function)  # of one that was not called yet it is worked out when somebody asks
     original = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     original.__kwdefaults__, original.__qualname__ = function.__kwdefaults__, function.__qualname__
+    if late:  # its signature is asked for of it
+        original.__annotations__ = function.__annotations__
+        original.__dict__.update({k: v for k, v in function.__dict__.items() if k != "__signature__"})
+        give_text(original)
     ROUTED[function] = original
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__code__ = _routing(function, original)
@@ -349,7 +352,7 @@ _OPERATORS |= {f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow
 def _is_op(name: str, method: FunctionType) -> bool:
     if name in _KEPT or (name.startswith("_") and not name.startswith("__")):
         return name in _PLAIN
-    if not str(method.__module__).startswith("genesis."):
+    if not str(method.__module__ or "genesis.core.call").startswith("genesis."):  # generated ones are of no module
         return False  # a program put it there
     return name in _PLAIN or not str(method.__module__).startswith("genesis.core.graph")
 
@@ -427,6 +430,10 @@ def take_away() -> None:
 def _restore() -> None:
     for function, original in ROUTED.items():
         function.__code__ = original.__code__
+        if is_late(original):
+            give_text(function)
+            continue
+        function.__defaults__, function.__kwdefaults__ = original.__defaults__, original.__kwdefaults__
         del function.__signature__  # type: ignore[attr-defined]
     ROUTED.clear()
 
