@@ -67,7 +67,7 @@ def main():
                 tqdm.write(f"step {step}  loss {float(mean):.3f}  norm of the gradient {float(norm):.3f}")
     if rank == 0:
         print(
-            f"{ranks} ranks trained {sum(p._sharding.length * p[:1].numel() for p in model.parameters()):,} parameters",
+            f"{ranks} ranks trained {sum(p.numel() for p in model.parameters()):,} parameters",
             end="",
         )
         print(f" with at most {limit.peak / 1e6:.0f} MB each")

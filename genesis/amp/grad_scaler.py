@@ -113,11 +113,12 @@ class GradScaler(Dependable):
                                 "GradScaler", "a float16 gradient cannot be unscaled", hint="keep parameters in float32"
                             )
                         )
-                    p.grad.mul_(host(lambda: 1.0 / self._scale))
-                    values = p.grad.coalesce().values() if p.grad.is_sparse else p.grad
+                    grad = p.grad if p._layout is None else p.grad.to_local()
+                    grad.mul_(host(lambda: 1.0 / self._scale))
+                    values = grad.coalesce().values() if grad.is_sparse else grad
                     finite.append(values.isfinite().all())
-            parted = [p._sharding for g in optimizer.param_groups for p in g["params"] if p._sharding]
-            keys = dict.fromkeys([group.key for at in parted for group in at.groups])
+            layouts = [p._layout for g in optimizer.param_groups for p in g["params"] if p._layout is not None]
+            keys = dict.fromkeys([group.key for at in layouts for group in at.groups])
             if finite and (active is not None or keys or finite[0].device.type != "cpu"):  # one wait
                 all_finite = stack([x.to(finite[0].device) for x in finite]).all()
                 for key in keys:  # all ranks step, or none

@@ -118,11 +118,24 @@ class DeviceMesh:
             raise ArgumentValueError(
                 message("DeviceMesh", f"the part of the dimensions {wanted}", hint="each name once")
             )
+        return self._part(dims, at)
+
+    def _part(self, dims: list[int], at: Sequence[int]) -> DeviceMesh:
+        """The part of it along some dimensions that has the rank at a position."""
         part: DeviceMesh = object.__new__(DeviceMesh)
-        part._describe(self.device_type, _line(self.mesh._array, at, dims), wanted)
+        names = self.mesh_dim_names and tuple([self.mesh_dim_names[dim] for dim in dims])
+        part._describe(self.device_type, _line(self.mesh._array, at, dims), names)
         part._groups = [self._groups[dim] for dim in dims]
         part._root, part._dims = self._root, tuple([self._dims[dim] for dim in dims])
         return part
+
+    def joined(self, other: DeviceMesh) -> DeviceMesh:
+        """The mesh of the dimensions of both, parts of one; where they are not, this one."""
+        root, dims = self._root, [*self._dims, *other._dims]
+        at = root.get_coordinate()
+        if other._root is not root or at is None or len(set(dims)) < len(dims):
+            return self
+        return root if dims == list(range(root.ndim)) else root._part(dims, at)
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
         """The same ranks in one dimension, which the whole mesh knows by its name from now on; all processes call it."""

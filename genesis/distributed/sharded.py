@@ -1,22 +1,22 @@
-"""Tensors of which each rank has some rows, or parts along another dimension: parameters, their gradients, and what states
-hold of them.
+"""How tensors lie on the ranks of a mesh: which rows, or parts along another dimension, are this rank's.
 
 They are divided as ``chunk`` does: the first ranks have as many each as it takes, the last what is left, which may
-be none. A tensor says so by ``_sharding``; for all else it is the tensor of this rank's part.
+be none. A tensor that lies so is a `DTensor`, and says it by ``_layout``; that class is here, and what it does in
+`tensor/dtensor.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genesis.base.errors import ArgumentValueError, UnsupportedError, message
+from genesis.base.errors import ArgumentValueError, message
 from genesis.base.late import Late
 from genesis.core.call.subclasses import no_torch_function
-from genesis.core.graph.modes import is_grad_enabled
-from genesis.core.graph.parameter import Parameter
+from genesis.core.graph.size import Size
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
 from genesis.distributed.device_mesh import DeviceMesh, mesh_of
@@ -24,7 +24,6 @@ from genesis.distributed.groups import group_of
 from genesis.distributed.movement import all_gather_into_tensor
 from genesis.distributed.placements import Placement, Replicate, Shard
 
-_exchange = Late("genesis.distributed.tensor.exchange")
 _dtensor = Late("genesis.distributed.tensor.dtensor")
 
 if TYPE_CHECKING:
@@ -64,19 +63,17 @@ class Sharding:
         return group if group is not None and group.size() > 1 else None
 
     @property
-    def placements(self) -> tuple[Placement, ...]:
-        """How the tensor lies along each dimension of the mesh."""
-        inner = () if self.within is None else self.within.placements
-        return (*[Replicate()] * (self.mesh.ndim - 1), Shard(self.dim), *inner)
-
-    @property
     def groups(self) -> list[ProcessGroup]:
         """Those whose ranks have other parts of the tensor, together all of it."""
         return [self.members] if self.within is None else [self.members, *self.within.groups]
 
-    def parameter(self) -> type[Parameter]:
-        """The class of parameters that lie so."""
-        return ShardedParameter
+    def layout(self, part: Sequence[int]) -> Layout:
+        """How a tensor lies of which this rank has a part of such a shape."""
+        lies: tuple[Placement, ...] = (*[Replicate()] * (self.mesh.ndim - 1), Shard(self.dim))
+        if self.within is None:
+            return Layout(self.mesh, lies, self.shape_of(part), self)
+        outer = self.within.layout(part)
+        return Layout(self.mesh.joined(outer.mesh), (*lies, *outer.placements), self.shape_of(part), self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sharding) and self._look() == other._look()
@@ -118,10 +115,55 @@ class Sharding:
         return padded
 
 
-class DTensor(Tensor):
-    """A tensor that all ranks of a mesh have together: one that programs compute with (`tensor/dtensor.py`), or rows that a
-    rank has of a parameter and its states, which for all else are a tensor of these rows.
+class Layout:
+    """How a tensor lies on the ranks of a mesh.
+
+    Args:
+        placements: along each dimension of the mesh
+        shape: of the whole tensor
+        sharding: this rank's part, where it is one along the last dimension of the mesh, or of such a part; where it is not
+            given, it is known by the placements
     """
+
+    def __init__(
+        self, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int], sharding: Sharding | None = None
+    ) -> None:
+        self.mesh, self.placements, self.shape = mesh, tuple(placements), Size(shape)
+        if sharding is not None:
+            self.sharding = sharding
+
+    @functools.cached_property
+    def sharding(self) -> Sharding | None:
+        """Where the tensor lies as rows of parameters do."""
+        *others, last = self.placements
+        if not isinstance(last, Shard) or not all([each.is_replicate() for each in others]):
+            return None
+        return Sharding(self.shape[last.dim], self.mesh, last.dim)
+
+    @property
+    def nested(self) -> bool:
+        """Whether parts are rows of other parts: where these begin, placements do not say."""
+        known = self.__dict__.get("sharding")
+        return known is not None and known.within is not None
+
+    @property
+    def groups(self) -> list[ProcessGroup]:
+        """Those whose ranks have other parts of the tensor, together all of it."""
+        if self.sharding is not None:
+            return self.sharding.groups
+        return [self.mesh.get_group(number) for number, each in enumerate(self.placements) if each.is_shard()]
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or (isinstance(other, Layout) and self._look() == other._look())
+
+    def _look(self) -> tuple[Any, ...]:
+        return self.mesh, self.placements, self.shape, self.nested and self.sharding
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class DTensor(Tensor):
+    """A tensor that all ranks of a mesh have together; the class of all of them is `Distributed` (`tensor/dtensor.py`)."""
 
     __slots__ = ()
     __torch_function__ = classmethod(no_torch_function)  # type: ignore[assignment, arg-type]
@@ -140,6 +182,11 @@ class DTensor(Tensor):
         Raises:
             ValueError: ranks have other parts than those that ``chunk`` divides the whole into
         """
+        if local_tensor._layout is not None:
+            text = "the tensor is a DTensor already"
+            raise ArgumentValueError(
+                message("from_local", text, hint="x.redistribute(placements=...), or x.to_local()")
+            )
         mesh = mesh_of(group_of("from_local", None) if device_mesh is None else device_mesh)
         lies = _dtensor.normal([Replicate()] * mesh.ndim if placements is None else placements, local_tensor.ndim)
         whole = list(local_tensor.shape)
@@ -151,45 +198,6 @@ class DTensor(Tensor):
             local_tensor.view_as(local_tensor) if local_tensor.is_leaf and local_tensor.requires_grad else local_tensor
         )  # type: ignore[attr-defined]
         return _dtensor.Distributed.around(local, mesh, lies, whole)
-
-    def redistribute(self, device_mesh: Any = None, placements: Any = None, **others: Any) -> Any:
-        """The same tensor, lying otherwise: divided along a dimension, or whole on each rank; all ranks call it. It has a
-        gradient, which all ranks ask for together.
-
-        Raises:
-            NotImplementedError: another mesh, or placements that are not here
-
-        >>> import genesis, genesis.distributed as dist
-        >>> dist.init_process_group()
-        >>> x = ShardedTensor(genesis.ones(2, 1), Sharding(2, dist.group.WORLD))
-        >>> x.redistribute(placements=[Replicate()]).redistribute(placements=[Shard(1)]).placements
-        (Shard(dim=1),)
-        >>> dist.destroy_process_group()
-        """
-        whole = self._sharding.shape_of(self._array.shape)
-        if self._sharding.within is not None:
-            text = "rows of a part of a tensor cannot be moved"
-            raise UnsupportedError(message("redistribute", text, hint="full_tensor()"))
-        given = _dtensor.Distributed.around(self._alias(self._node), self.device_mesh, self.placements, whole)
-        return given.redistribute(device_mesh, placements)
-
-    @property
-    def device_mesh(self) -> DeviceMesh:
-        """The ranks that have it."""
-        raise NotImplementedError
-
-    @property
-    def placements(self) -> tuple[Placement, ...]:
-        """How it lies along each dimension of the mesh."""
-        raise NotImplementedError
-
-    def to_local(self) -> Tensor:
-        """What this rank has, which is what the tensor is."""
-        return self
-
-    def full_tensor(self) -> Tensor:
-        """All of it, in memory of its own; all ranks call it."""
-        raise NotImplementedError
 
 
 def _length(members: ProcessGroup, rows: int) -> int:
@@ -209,88 +217,19 @@ def _length(members: ProcessGroup, rows: int) -> int:
     return length
 
 
-class ShardedTensor(DTensor):
-    """This rank's rows of a tensor.
-
-    >>> import genesis, genesis.distributed as dist
-    >>> dist.init_process_group()
-    >>> x = ShardedTensor(genesis.ones(2), Sharding(2, dist.group.WORLD)); x.full_tensor()
-    tensor([1., 1.])
-    >>> dist.destroy_process_group()
+def own_part(value: Tensor, at: Layout) -> Tensor:
+    """What this rank has of the tensor that a value is, lying so: of a whole one its part, on the same memory. A tensor of
+    another shape is as it was. Where a value lies otherwise, all ranks call it.
     """
-
-    __slots__ = ()
-
-    def __init__(self, rows: Tensor, sharding: Sharding) -> None:
-        self._array, self._counter, self._node, self._view = rows._array, rows._counter, rows._node, None
-        self._sharding = sharding
-
-    def detach(self) -> Tensor:
-        """The same rows without history."""
-        return ShardedTensor(Tensor.detach(self), self._sharding)
-
-    @property
-    def device_mesh(self) -> DeviceMesh:
-        """The ranks that have it; where rows are those of a part, the ranks that have that part."""
-        return self._sharding.mesh  # type: ignore[no-any-return]
-
-    @property
-    def placements(self) -> tuple[Placement, ...]:
-        """How it lies along each dimension of the mesh."""
-        return self._sharding.placements  # type: ignore[no-any-return]
-
-    def full_tensor(self) -> Tensor:
-        """The rows of all ranks, in memory of their own; all ranks call it, and gradients flow to each rank's own rows."""
-        if self.requires_grad and is_grad_enabled():
-            at, whole = self._sharding, self
-            while at is not None:
-                whole, at = _exchange.gathered(whole, at), at.within
-            return whole
-        return wrap(self._sharding.whole_of(self._array))
-
-
-def own_part(value: Tensor, at: Sharding) -> Tensor:
-    """What this rank has of the tensor that a value is, lying so: of a whole one its part, as a view; a part as it is. Where it
-    lies otherwise, all ranks call it.
-    """
+    kind = _dtensor.Distributed
     if isinstance(value, DTensor):
-        if value._sharding == at:
-            return value if isinstance(value, ShardedTensor) else ShardedTensor(value.detach().to_local(), at)  # type: ignore[attr-defined]
-        value = value.full_tensor()
-    whole = value.ndim > max([each.dim for each in (at, at.within or at)]) and at.shape_of(value.shape) == tuple(
-        value.shape
+        if value._layout == at:
+            return value
+        value = value.full_tensor()  # type: ignore[attr-defined]
+    if tuple(value.shape) != at.shape:
+        return value
+    if at.sharding is not None:
+        return kind.of(at.sharding.part_of(value.detach()), at)  # type: ignore[no-any-return]
+    return kind.around(value.detach(), at.mesh, [Replicate()] * at.mesh.ndim, at.shape).redistribute(  # type: ignore[no-any-return]
+        placements=at.placements
     )
-    return ShardedTensor(at.part_of(value.detach()), at) if whole else value
-
-
-class ShardedParameter(ShardedTensor, Parameter):
-    """This rank's rows of a parameter."""
-
-    __slots__ = ()
-
-    def __init__(self, rows: Tensor, sharding: Sharding, requires_grad: bool = True) -> None:
-        Parameter.__init__(self, rows, requires_grad)
-        self._sharding = sharding
-
-    def __repr__(self) -> str:
-        at = self._sharding
-        what = f"of dimension {at.dim}, " if at.dim else ""
-        return f"Rows {what}{at.begin} to {at.end} of {at.length} of a parameter containing:\n" + Tensor.__repr__(self)
-
-
-def layout(name: str, mesh: Any, placements: Any, ndim: int) -> tuple[DeviceMesh, int | None]:
-    """The mesh that is meant, and the dimension of a tensor that is divided along the last one of it; None: no dimension is.
-
-    Raises:
-        NotImplementedError: other placements
-    """
-    mesh = mesh_of(group_of(name, None) if mesh is None else mesh)
-    if placements is None:
-        return mesh, 0
-    *others, last = placements
-    along = range(-ndim, ndim)
-    known = last.is_replicate() or (last.is_shard() and last.dim in along)
-    if len(placements) != mesh.ndim or not all([each.is_replicate() for each in others]) or not known:
-        text = f"placements are {list(placements)}, and what is divided is a dimension of the tensor along the last one of a mesh"
-        raise UnsupportedError(message(name, text, hint=f"{[*[Replicate()] * (mesh.ndim - 1), Shard(0)]}"))
-    return mesh, None if last.is_replicate() else last.dim % ndim

@@ -11,6 +11,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Virtual
 from genesis.base import dtypes
+from genesis.base.errors import UnsupportedError, message
 from genesis.core.graph.site import line_here
 from genesis.core.graph.tensor import Tensor
 from genesis.io.source import Damaged
@@ -24,6 +25,11 @@ def array_of(value: Any) -> Array:
     if isinstance(value, Tensor):
         if isinstance(value._array, Virtual):
             raise value._array.refuse("save", line_here())
+        if value._layout is not None:
+            text = "this rank has a part of a tensor that others have, too"
+            raise UnsupportedError(
+                message("save", text, hint="genesis.distributed.checkpoint.save, or x.full_tensor()")
+            )
         return value.detach()._on_host()
     dtypes.from_numpy(value.dtype)  # text, objects and dates are refused
     return np.asarray(value)

@@ -10,6 +10,7 @@ from genesis.base.errors import ArgumentError, message
 from genesis.base.layouts import FORMAT_DIMS, preserve_format
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.creation.create import empty_like
 
 if TYPE_CHECKING:
     from genesis.nn.module import Module
@@ -104,7 +105,7 @@ class Conversions:
         >>> genesis.nn.Linear(2, 1, device="meta").to_empty(device="cpu").weight.device
         device(type='cpu')
         """
-        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)  # type: ignore[attr-defined]
+        return self._apply(lambda t: empty_like(t, device=device), recurse)  # type: ignore[arg-type]  # type: ignore[attr-defined]
 
     def share_memory(self) -> Module:
         """Put parameters and buffers into memory that processes share; in place, returns the module."""

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, message
+from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.creation.random import rand, randn, randperm
 
+_sharded = Late("genesis.distributed.sharded")
 _GAINS = {
     "linear": 1.0,
     "conv1d": 1.0,
@@ -52,12 +54,13 @@ def _of_whole(first: Callable[..., Tensor]) -> Any:
 
     @functools.wraps(first)
     def of_whole(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        at = tensor._sharding if isinstance(tensor, Tensor) else None
+        at = tensor._layout if isinstance(tensor, Tensor) else None
         if at is None:
             return first(tensor, *args, **kwargs)
-        whole = wrap(np.empty(at.shape_of(tensor.shape), tensor._array.dtype))
+        whole = wrap(np.empty(tensor.shape, tensor._array.dtype))
         with no_grad():
-            tensor.to_local().copy_(at.part_of(first(whole, *args, **kwargs)))  # type: ignore[attr-defined]
+            part = _sharded.own_part(first(whole, *args, **kwargs), at)
+            tensor.to_local().copy_(part.to_local())  # type: ignore[attr-defined]
         return tensor
 
     return of_whole

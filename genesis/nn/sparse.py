@@ -42,7 +42,7 @@ class _Table(Module):
         row = self.padding_idx if self.padding_idx is None or not by_row else self.padding_idx - at.begin
         if row is not None and (not by_row or 0 <= row < at.rows):
             with no_grad():
-                self.weight[row] = 0.0  # type: ignore[index]
+                (self.weight if at is None else self.weight.to_local())[row] = 0.0  # type: ignore[attr-defined, index]
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, *args: Any, **kwargs: Any) -> Any:

@@ -169,9 +169,9 @@ def _tensors(module: Module) -> dict[str, Tensor]:
 def _own_parts(state: Mapping[str, Any], mine: Mapping[str, Tensor]) -> Mapping[str, Any]:
     """A state with this rank's parts of those tensors of which it has parts."""
     own = {
-        name: state[name].full_tensor() if p._sharding is None else _sharded.own_part(state[name], p._sharding)
+        name: state[name].full_tensor() if p._layout is None else _sharded.own_part(state[name], p._layout)
         for name, p in mine.items()
-        if isinstance(state.get(name), Tensor) and (p._sharding is not None or state[name]._sharding is not None)
+        if isinstance(state.get(name), Tensor) and (p._layout is not None or state[name]._layout is not None)
     }
     return {**state, **own} if own else state
 

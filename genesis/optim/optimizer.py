@@ -12,7 +12,7 @@ from typing import Any
 from genesis.arrays.protocol import Virtual
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, UnsupportedError, message
 from genesis.core.call.refusal import expect_function
-from genesis.core.call.subclasses import asked, disabled
+from genesis.core.call.subclasses import disabled
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
@@ -172,10 +172,10 @@ class Optimizer(Dependable):
         if not p.is_leaf and not p.retains_grad and not self.defaults.get("differentiable"):
             text, hint = "can only optimize leaf tensors", "optimize what it was made from"
             raise ArgumentValueError(message(name, text, [("parameter", p._spec())], hint))
-        if p._sharding is not None and not self.elementwise:
+        if p._layout is not None and not self.elementwise:
             text = "looks at parameters as a whole, and this rank has rows of some"
             raise UnsupportedError(message(name, text, [("rows", p._spec())], "Adam, SGD and others by element"))
-        self._of_parts = self._of_parts or (p._sharding is not None and asked(p))
+        self._of_parts = self._of_parts or p._layout is not None
         if id(p) in known:
             raise ArgumentValueError(message(name, "a parameter is in two groups", [("parameter", p._spec())]))
 

@@ -10,7 +10,7 @@ from genesis.base.late import Late
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.outside import tensor
 
-_sharded = Late("genesis.distributed.sharded")
+_sharded, _dtensor = Late("genesis.distributed.sharded"), Late("genesis.distributed.tensor.dtensor")
 
 
 class StateDictError(GenesisError, ValueError, RuntimeError):
@@ -19,14 +19,14 @@ class StateDictError(GenesisError, ValueError, RuntimeError):
 
 def packed(state: Mapping[str, Any], param: Any = None) -> dict[str, Any]:
     """The state of one parameter as PyTorch saves it: its count of steps is a tensor. What is like a parameter of which
-    this rank has rows says that it is rows, too.
+    this rank has a part lies as that does.
     """
     values = {k: tensor(float(v)) if k == "step" and not isinstance(v, Tensor) else v for k, v in state.items()}
-    if param is None or param._sharding is None:
+    if param is None or param._layout is None:
         return values
-    rows = _sharded.ShardedTensor
+    part, at = _dtensor.Distributed.of, param._layout
     return {
-        k: rows(v, param._sharding) if isinstance(v, Tensor) and v._array.shape == param._array.shape else v
+        k: part(v, at) if isinstance(v, Tensor) and v._layout is None and v._array.shape == param._array.shape else v
         for k, v in values.items()
     }
 
@@ -52,9 +52,12 @@ def _copied(value: Any, param: Tensor) -> Any:
 
 
 def _own_rows(value: Tensor, param: Tensor) -> Any:
-    """Of a whole tensor this rank's rows, where it has rows of the parameter."""
-    at = param._sharding
-    return value if at is None else _sharded.own_part(value, at)
+    """Of a tensor like the parameter what this rank has of it, where it has a part of the parameter."""
+    at = param._layout
+    if at is None:
+        return value.full_tensor() if value._layout is not None else value  # type: ignore[attr-defined]
+    own = _sharded.own_part(value, at)
+    return own if own._layout is None else own.to_local()
 
 
 def checked(optimizer: Any, state: Any) -> list[int]:
@@ -138,5 +141,5 @@ def _problems_of_one(optimizer: Any, p: Tensor, group: Mapping[str, Any], i: int
         yield f"state of parameter {i}: missing {', '.join(missing)}"
     for key, v in values.items():
         shape = optimizer.state_shape(key, p)
-        if isinstance(v, Tensor) and v.ndim and shape is not None and _own_rows(v, p).shape != shape:
+        if isinstance(v, Tensor) and v.ndim and shape is not None and v.shape != shape:
             yield f"{key} of parameter {i}: shape {list(v.shape)} in the state, {list(shape)} of the parameter"

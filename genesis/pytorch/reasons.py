@@ -162,8 +162,8 @@ DIFFERENT = {
     "torch.nn.DataParallel": "there are no GPUs: the module as it is",
     "torch.nn.parallel.DistributedDataParallel": "gradients are views of the buckets; a parameter without a gradient is an error at the end of that "
     "backward, and what find_unused_parameters finds is found there",
-    "torch.distributed.tensor.distribute_tensor": "a parameter in parts is the tensor of this rank's rows, shape and all; full_tensor() is the whole one",
-    "torch.distributed.fsdp.fully_shard": "a sharded parameter is the tensor of this rank's rows, shape and all; full_tensor() is the whole one",
+    "torch.distributed.tensor.distribute_tensor": "a parameter that all ranks have stays an ordinary one",
+    "torch.distributed.fsdp.fully_shard": "the states in an optimizer are tensors of this rank's rows; in its state_dict() they are DTensors",
     "torch.distributed.nn.functional.reduce": "zeros at the other ranks, so that its gradient is that of broadcast",
     "torch.compile": "backends that take graphs of PyTorch's kind are refused; what a graph cannot hold runs as it is, with a warning",
     "torch.jit.script": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",

@@ -96,6 +96,11 @@ def test_sharded_modules(ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_programs_that_shard_modules(ranks):
+    passes(ranks, "sharded_programs.py")
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_states_of_sharded_modules(ranks, tmp_path):
     passes(ranks, "sharded_states.py", str(tmp_path))
 

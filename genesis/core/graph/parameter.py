@@ -42,8 +42,8 @@ class Parameter(Tensor):
         active = tracer.get() if ACTIVE else None
         self._array = data._array if active is None else active.aliased(data)
         self._node = self._counter = self._view = None
-        if data._sharding is not None:  # a rank's rows of a tensor: they are such rows of the parameter
-            self._sharding, self.__class__ = data._sharding, data._sharding.parameter()
+        if data._layout is not None:  # a rank's part of a tensor: it is such a part of the parameter
+            data._become(self)  # type: ignore[attr-defined]
         if requires_grad:
             self.requires_grad_()
 

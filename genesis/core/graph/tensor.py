@@ -84,7 +84,8 @@ class Tensor(Methods):
     _view: Any
     _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
-    _sharding: Any = None  # where these are a rank's rows of a tensor: `distributed/sharded.py`
+    _layout: Any = None  # how it lies on ranks, where each has a part of it: `distributed/sharded.py`
+    _sharding: Any = None  # ... and this rank's part, where that is so along one dimension
     # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is
     # another
     _written: Any = None

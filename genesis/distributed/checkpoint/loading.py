@@ -16,9 +16,9 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed.checkpoint.manifest import CheckpointException, Damaged, Manifest, folder_of, read, verify
 from genesis.distributed.checkpoint.parts import Host, InParts, Part, Stateful, described, entries, rebuilt, rows_of
 from genesis.distributed.groups import GroupMember, group_of
-from genesis.distributed.sharded import DTensor
+from genesis.distributed.sharded import DTensor, own_part
 
-_files = Late("genesis.io.files")
+_files, _dtensor = Late("genesis.io.files"), Late("genesis.distributed.tensor.dtensor")
 _SHOWN = 5  # differences that an error lists
 
 
@@ -95,7 +95,7 @@ def _loaded(value: Any, node: Any, reader: _Reader, name: str) -> Any:
         else:
             own = reader.tensor(node["tensor"])
             with no_grad():
-                value.to_local().copy_(own if at is None else at.part_of(own))  # type: ignore[attr-defined]
+                value.to_local().copy_(own_part(own, value._layout).to_local())  # type: ignore[attr-defined]
         return value
     if isinstance(value, Tensor):
         with no_grad():
@@ -115,7 +115,11 @@ def _loaded(value: Any, node: Any, reader: _Reader, name: str) -> Any:
 
 def _parts_in(state: Any, name: str) -> dict[str, Part]:
     _, pieces = described({name: state})
-    return {key: Part(piece.value, piece.shape, piece.begin) for key, piece in pieces.items() if not piece.whole}
+    return {
+        key: Part(piece.value, piece.shape, piece.begin, piece.layout)
+        for key, piece in pieces.items()
+        if not piece.whole
+    }
 
 
 # ---- does it fit?
@@ -219,4 +223,4 @@ class _Reader:
         out = np.empty(part.tensor.numel(), dtypes.as_np(self.manifest.tensors[name]["dtype"]))
         self.elements(name, part.begin, out)
         own = wrap(out.reshape(tuple(part.tensor.shape)))
-        return own if part.tensor._sharding is not None else Part(own, part.shape, part.begin)
+        return Part(own, part.shape, part.begin) if part.layout is None else _dtensor.Distributed.of(own, part.layout)

@@ -13,7 +13,7 @@ import numpy as np
 from genesis.base.errors import ShapeError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph.tensor import Tensor
-from genesis.distributed.sharded import DTensor, ShardedTensor
+from genesis.distributed.sharded import DTensor, Layout
 
 _structure, _blocks = Late("genesis.io.structure"), Late("genesis.io.blocks")
 Host = np.ndarray[Any, Any]
@@ -63,10 +63,11 @@ class Part:
     <elements 2 to 4 of [2, 4]>
     """
 
-    __slots__ = ("begin", "shape", "tensor")
+    __slots__ = ("begin", "layout", "shape", "tensor")
 
-    def __init__(self, tensor: Tensor, shape: Any, begin: int) -> None:
+    def __init__(self, tensor: Tensor, shape: Any, begin: int, layout: Layout | None = None) -> None:
         self.tensor, self.shape, self.begin = tensor, tuple(int(n) for n in shape), int(begin)
+        self.layout = layout  # of the whole, where the part is that of a `DTensor`
         if not 0 <= self.begin <= self.end <= math.prod(self.shape):
             text = f"elements {self.begin} to {self.end - 1} are not within a tensor of shape {list(self.shape)}"
             raise ShapeError(message("Part", text))
@@ -92,8 +93,7 @@ def rows_of(value: Tensor) -> Part:
         what = f"a tensor that is divided along dimension {at.dim}" if at.dim else "rows of a part of a tensor"
         text = f"{what}, and parts of a snapshot are rows"
         raise UnsupportedError(message("save", text, hint="value.full_tensor()"))
-    own = value if isinstance(value, ShardedTensor) else ShardedTensor(value.to_local(), at)  # type: ignore[attr-defined]
-    return Part(own, (at.length, *rest), at.begin * math.prod(rest))
+    return Part(value.to_local(), value.shape, at.begin * math.prod(rest), value._layout)  # type: ignore[attr-defined]
 
 
 class Piece(NamedTuple):
@@ -104,6 +104,7 @@ class Piece(NamedTuple):
     begin: int
     whole: bool
     buffer: bool  # ranks may have other values: those of the first count, as in DistributedDataParallel
+    layout: Layout | None = None  # of the whole, where this is the part of a `DTensor`
 
     def host(self) -> Host:
         """Its elements, one after the other."""
@@ -124,7 +125,8 @@ def described(state: Any) -> tuple[Any, dict[str, Piece]]:
     for name, value in writer.tensors.items():
         part = parts.get(id(value))
         shape = tuple(value.shape) if part is None else part.shape
-        pieces[name] = Piece(value, shape, 0 if part is None else part.begin, part is None, id(value) in buffers)
+        begin, layout = (0, None) if part is None else (part.begin, part.layout)
+        pieces[name] = Piece(value, shape, begin, part is None, id(value) in buffers, layout)
     return tree, pieces
 
 

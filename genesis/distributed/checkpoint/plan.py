@@ -71,8 +71,8 @@ def agree(folder: Path, tree: Any, pieces: dict[str, Piece], group: Any, alone: 
 
 def _writes(name: str, piece: Piece, members: Any) -> bool:
     """Whether this rank writes the part that it has: of ranks that have the same rows one does, another for each name."""
-    at = getattr(piece.value, "_sharding", None)
-    replicas = None if at is None else at.replicas
+    at = piece.layout
+    replicas = None if at is None or at.sharding is None else at.sharding.replicas
     if replicas is None:
         return True
     having = [rank for rank in replicas.ranks if rank in members.ranks]

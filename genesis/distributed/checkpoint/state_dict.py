@@ -144,7 +144,7 @@ def _whole(values: Any, options: StateDictOptions | None) -> Any:
     """The same with whole tensors in place of this rank's rows, if that is asked for; then all ranks call it."""
     if options is not None and options.full_state_dict:
         for key, value in list(values.items()):
-            if isinstance(value, Tensor) and value._sharding is not None:
+            if isinstance(value, Tensor) and value._layout is not None:
                 values[key] = value.full_tensor()  # type: ignore[attr-defined]
     if options is not None and options.cpu_offload:
         for key, value in list(values.items()):

@@ -39,11 +39,11 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """Shards stay where they are: the only policy there is, as they are in the memory of the CPU."""
+    """Shards stay where they are."""
 
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Shards in the memory of the CPU, which they are in already; `fully_shard` refuses it."""
+    """Shards in the memory of the CPU: accepted where the parameters are in it, refused on another device."""
 
     pin_memory: bool = True

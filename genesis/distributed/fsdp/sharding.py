@@ -24,7 +24,6 @@ from genesis.distributed.fsdp.saved import Handles
 from genesis.distributed.fsdp.traced import whole_in_a_trace
 from genesis.distributed.fsdp.units import Part
 from genesis.distributed.groups import ProcessGroup, group_of
-from genesis.distributed.sharded import ShardedParameter, ShardedTensor
 from genesis.nn.container import ModuleDict, ModuleList
 from genesis.nn.module import Module
 
@@ -156,8 +155,8 @@ def fully_shard(
     A call of the module gathers its parameters, and gives them back when it ends; backward gathers them again, and
     scatters the mean of the gradients. Parameters of modules inside that were sharded before are theirs; so shard the
     layers of a network first, the network last: one layer at a time is whole. The module stays what it is, and becomes
-    an `FSDPModule`, too. Parameters keep their names; each is the `genesis.Tensor` of this rank's rows, as ``chunk``
-    divides them, and ``full_tensor()`` is all of it.
+    an `FSDPModule`, too. Parameters keep their names; each is a `DTensor`, which has the shape of the
+    whole one; ``to_local()`` are this rank's rows, as ``chunk`` divides them, and ``full_tensor()`` is all of it.
 
     Args:
         module: what is sharded in place; or a list of modules whose parameters belong together
@@ -167,14 +166,14 @@ def fully_shard(
         mp_policy: dtypes of parameters in forward and of gradients on their way
         ignored_params: parameters that stay as they are
         shard_placement_fn, dp_mesh_dims: None: rows are what is divided, among ranks of one dimension
-        offload_policy: the shards are in the memory of the CPU already
+        offload_policy: `CPUOffloadPolicy` where parameters are in the memory of the CPU, and so shards
 
     Raises:
         TypeError: not a module
         ValueError: the module is sharded already, or one of its parameters in another module; a container that is
             never called
-        NotImplementedError: a parameter without dimensions, another dimension than rows, offloading; (in backward)
-            gradients with a history, or sparse ones
+        NotImplementedError: a parameter without dimensions, another dimension than rows, offloading from a device; (in
+            backward) gradients with a history, or sparse ones
 
     >>> import genesis, genesis.distributed as dist
     >>> from genesis.distributed.fsdp import fully_shard
@@ -187,10 +186,13 @@ def fully_shard(
     """
     modules = list(module) if isinstance(module, list | tuple) else [module]
     policy = MixedPrecisionPolicy() if mp_policy is None else mp_policy
-    _check(modules, reshard_after_forward, shard_placement_fn, offload_policy, dp_mesh_dims)
+    _check(modules, reshard_after_forward, shard_placement_fn, dp_mesh_dims)
     ignored = {id(p) for p in ignored_params or ()}
     parts = _parts(modules, _mesh(mesh), policy, ignored)
     reduce_dtype = None if policy.reduce_dtype is None else dtypes.as_np(policy.reduce_dtype)
+    if isinstance(offload_policy, CPUOffloadPolicy):
+        for part in parts:
+            part.stay_on_cpu()
     group = ShardedGroup(parts, reduce_dtype) if parts else None
     for each in modules:
         object.__setattr__(each, "_sharded", _State(group, policy, _as_bool(reshard_after_forward)))
@@ -208,7 +210,7 @@ def _as_bool(reshard: bool | int | None) -> bool | None:
     return None if reshard is None else bool(reshard)
 
 
-def _check(modules: Sequence[Any], reshard: Any, placement: Any, offload: Any, dims: Any) -> None:
+def _check(modules: Sequence[Any], reshard: Any, placement: Any, dims: Any) -> None:
     for each in modules:
         if not isinstance(each, Module):
             raise ArgumentError(message(_NAME, f"expected a module, got {type(each).__name__}"))
@@ -217,9 +219,6 @@ def _check(modules: Sequence[Any], reshard: Any, placement: Any, offload: Any, d
             raise ArgumentValueError(message(_NAME, text, hint="shard the modules in it"))
         if isinstance(each, FSDPModule):
             raise ArgumentValueError(message(_NAME, f"{type(each).__name__} is sharded already", hint="once each"))
-    if isinstance(offload, CPUOffloadPolicy):
-        text = "shards cannot be offloaded: they are in the memory of the CPU"
-        raise UnsupportedError(message(_NAME, text, hint="offload_policy=OffloadPolicy()"))
     if placement is not None:
         text = "parameters are divided along their first dimension only"
         raise UnsupportedError(message(_NAME, text, hint="shard_placement_fn=None"))
@@ -412,8 +411,8 @@ def _before_state(module: Any, prefix: str, keep_vars: bool) -> None:
 
 def _after_state(names: Sequence[tuple[str, Part]], module: Any, state: Any, prefix: str, metadata: Any) -> None:
     for name, part in names:
-        if not isinstance(state.get(prefix + name), ShardedParameter):
-            state[prefix + name] = ShardedTensor(part.shard.detach(), part.sharding)
+        if getattr(state.get(prefix + name), "_layout", None) is None:
+            state[prefix + name] = part.shard.detach()
 
 
 def _before_load(module: Any, *others: Any) -> None:

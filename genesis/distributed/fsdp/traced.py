@@ -45,7 +45,7 @@ def _lengthened(x: Any, length: int) -> Any:
 
 def whole_in_a_trace(part: Part, reduce_dtype: Any, factor: float | None) -> Any:
     """The parameter that a forward in a trace computes with."""
-    x: Any = part.shard
+    x: Any = part.shard.to_local()  # type: ignore[attr-defined]
     if part.shard._array.dtype != part.dtype:
         x = x.to(dtype=wrap(part.nothing).dtype)
     return Whole.apply(x, part, reduce_dtype, factor)

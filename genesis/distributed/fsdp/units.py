@@ -17,6 +17,7 @@ from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec
 from genesis.base.device import META
 from genesis.base.errors import DeviceError, UnsupportedError, message
+from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import wrap
@@ -24,8 +25,9 @@ from genesis.distributed import pieces
 from genesis.distributed.device_mesh import DeviceMesh
 from genesis.distributed.movement import all_gather_into_tensor
 from genesis.distributed.reductions import ReduceOp, all_reduce, reduce_scatter_tensor
-from genesis.distributed.sharded import ShardedParameter, ShardedTensor, Sharding
+from genesis.distributed.sharded import Sharding
 
+_dtensor = Late("genesis.distributed.tensor.dtensor")
 _ALONE = 2**16  # bytes of a shard from which a parameter travels alone
 
 
@@ -47,15 +49,19 @@ class Part:
         if given._array.__class__ is not np.ndarray and not isinstance(given._array, Spec | DeviceArray):
             text = f"{name} is {given._spec()}, whose rows cannot be divided among ranks"
             raise UnsupportedError(message("fully_shard", text, hint="a tensor with memory"))
+        if given._layout is not None and given._sharding is None:
+            text = f"{name} lies as {list(given.placements)}"  # type: ignore[attr-defined]
+            raise UnsupportedError(message("fully_shard", text, hint="parts along the last dimension of a mesh"))
         self.name, self.owners = name, list(owners)
-        self.sharding = at = Sharding(given.shape[0], mesh, within=given._sharding)
+        self.shape, self.dtype = tuple(given._array.shape), given._array.dtype if dtype is None else dtype
+        self.sharding = at = Sharding(self.shape[0], mesh, within=given._sharding)
         self.store, rows = _stored(given._array, at)  # what is sent, and this rank's part of it
-        self.shard = ShardedParameter(wrap(rows), at, given.requires_grad)
-        self.shape, self.dtype = tuple(given.shape), given._array.dtype if dtype is None else dtype
+        self.shard = Parameter(_dtensor.Distributed.of(wrap(rows), at.layout(rows.shape)), given.requires_grad)
         self.nothing = pieces.nothing(self.shape, self.dtype, self.store)  # while there is no whole one
         self.whole = Parameter(wrap(self.nothing), given.requires_grad)
         self.version = -1  # the writes to the shard when it was gathered
         self.hooked: Any = None  # the node of the whole one that tells of its gradient
+        self.device: str | None = None  # where the rows have to be
         self.kept: Any = None  # this rank's rows of gradients that its replicas have not combined yet
 
     def _take_over(self) -> None:
@@ -63,8 +69,8 @@ class Part:
         module, name = self.owners[0]
         given = module._parameters[name]
         if given is not self.shard and given is not self.whole:
-            if given._sharding is None:  # the same object, as an optimizer may have it
-                given._sharding, given.__class__ = self.sharding, ShardedParameter
+            if given._layout is None:  # the same object, as an optimizer may have it
+                self.shard._become(given)  # type: ignore[attr-defined]
             self.shard = given
             self.put(False)
 
@@ -82,7 +88,16 @@ class Part:
             self.store = self.sharding.padded_with_zeros(array)
             self.shard.data = wrap(pieces.rows(self.store, 0, self.sharding.rows))
             self.nothing = pieces.nothing(self.shape, self.dtype, self.store)
+            if self.device is not None:
+                self.stay_on_cpu()
         return pieces.in_dtype(self.store, self.dtype)
+
+    def stay_on_cpu(self) -> None:
+        """Refuse memory of another device for the rows, now and when a module that had no memory gets some."""
+        self.device, device = "cpu", self.shard.device.type
+        if device not in ("cpu", "meta"):
+            text = f"{self.name} is on {device}, and shards stay on the device of the parameter"
+            raise UnsupportedError(message("fully_shard", text, hint="offload_policy=OffloadPolicy()"))
 
     def put(self, whole: bool) -> None:
         """Let modules have the whole parameter, or this rank's rows."""
@@ -92,11 +107,15 @@ class Part:
     @no_grad()
     def add(self, rows: Any) -> None:
         """Add this rank's rows of a gradient to those that are there."""
-        g = ShardedTensor(wrap(pieces.in_dtype(rows, self.shard._array.dtype)), self.sharding)
-        if self.shard.grad is None:
-            self.shard.grad = g
+        g, own = wrap(pieces.in_dtype(rows, self.shard._array.dtype)), self.shard.to_local()  # type: ignore[attr-defined]
+        if own.grad is None:
+            own.grad = g
         else:
-            self.shard.grad.add_(g)  # type: ignore[attr-defined]
+            own.grad.add_(g)
+        hooks: Any = self.shard._node and self.shard._node._hooks
+        if hooks is not None:
+            for hook in list(hooks.post_accumulate.values()):
+                hook(self.shard)
 
 
 def _stored(given: Any, at: Sharding) -> tuple[Any, Any]:

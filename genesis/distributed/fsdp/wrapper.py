@@ -13,7 +13,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.distributed.checkpoint.state_dict import StateDictOptions, named, numbered
-from genesis.distributed.fsdp.policies import MixedPrecisionPolicy
+from genesis.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from genesis.distributed.fsdp.sharding import FSDPModule, fully_shard
 from genesis.distributed.groups import group_of
 from genesis.distributed.movement import broadcast
@@ -52,7 +52,7 @@ class StateDictType(enum.Enum):
 
 @dataclass
 class CPUOffload:
-    """Accepted without ``offload_params``: shards are in the memory of the CPU."""
+    """With ``offload_params`` as `CPUOffloadPolicy`."""
 
     offload_params: bool = False
 
@@ -109,12 +109,12 @@ class FullyShardedDataParallel(Module):
         mixed_precision: dtypes of parameters in forward and of gradients on their way
         sync_module_states: make parameters and buffers those of rank 0 first
         ignored_modules, ignored_states: what stays as it is
-        param_init_fn, device_id: None. cpu_offload: without ``offload_params``
+        param_init_fn, device_id: None. cpu_offload: accepted where parameters are in the memory of the CPU
         backward_prefetch, forward_prefetch, limit_all_gathers, use_orig_params: accepted for PyTorch's sake
 
     Raises:
         TypeError: not a module
-        NotImplementedError: offloading, strategies of another kind
+        NotImplementedError: offloading from a device, strategies of another kind
 
     >>> import genesis, genesis.distributed as dist
     >>> from genesis.distributed.fsdp import FullyShardedDataParallel
@@ -156,9 +156,9 @@ class FullyShardedDataParallel(Module):
             text = f"{strategy} needs a mesh of two dimensions, of replicas and of shards"
             hint = "device_mesh=init_device_mesh('cpu', (replicas, shards))"
             raise UnsupportedError(message(_NAME, text, hint=hint))
-        if (cpu_offload is not None and cpu_offload.offload_params) or param_init_fn is not None:
-            text = "shards are in the memory of the CPU, and parameters are made before they are divided"
-            raise UnsupportedError(message(_NAME, text, hint="cpu_offload=None, param_init_fn=None"))
+        if param_init_fn is not None:
+            text = "parameters are made before they are divided"
+            raise UnsupportedError(message(_NAME, text, hint="param_init_fn=None"))
         mesh = process_group if device_mesh is None else device_mesh
         if sync_module_states:
             members = group_of(_NAME, process_group)
@@ -170,10 +170,17 @@ class FullyShardedDataParallel(Module):
         full = strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)
         chosen = [] if auto_wrap_policy is None else chosen_by(module, auto_wrap_policy, set(map(id, ignored)), set())
         policy = MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_root_forward_inputs)
+        offload = CPUOffloadPolicy() if cpu_offload is not None and cpu_offload.offload_params else OffloadPolicy()
+        options: dict[str, Any] = {
+            "mesh": mesh,
+            "mp_policy": policy,
+            "offload_policy": offload,
+            "ignored_params": ignored,
+        }
         for inner in chosen:
             if inner is not module:
-                fully_shard(inner, mesh=mesh, mp_policy=policy, reshard_after_forward=full, ignored_params=ignored)
-        fully_shard(module, mesh=mesh, mp_policy=policy, reshard_after_forward=False, ignored_params=ignored)
+                fully_shard(inner, reshard_after_forward=full, **options)
+        fully_shard(module, reshard_after_forward=False, **options)
         self.module = module
         self._state_type: StateDictType = StateDictType.FULL_STATE_DICT
         self._rank0_only = self._optim_rank0_only = False
@@ -228,7 +235,7 @@ class FullyShardedDataParallel(Module):
             if writeback:
                 with no_grad():
                     for part in [part for group in groups for part in group.parts]:
-                        part.shard.copy_(part.whole[part.sharding.begin : part.sharding.end])  # type: ignore[attr-defined]
+                        part.shard.to_local().copy_(part.whole[part.sharding.begin : part.sharding.end])  # type: ignore[attr-defined]
         finally:
             for group in groups:
                 group.reshard()
@@ -262,7 +269,7 @@ class FullyShardedDataParallel(Module):
         state = self.module.state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
         if self._state_type is StateDictType.FULL_STATE_DICT:
             for name, value in list(state.items()):
-                if isinstance(value, Tensor) and value._sharding is not None:
+                if isinstance(value, Tensor) and value._layout is not None:
                     state[name] = value.full_tensor()  # type: ignore[attr-defined]
             if self._rank0_only and group_of(_NAME).rank():
                 state.clear()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from genesis.base.errors import ArgumentError, UnsupportedError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
@@ -20,7 +20,7 @@ from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh, mesh_o
 from genesis.distributed.groups import group_of
 from genesis.distributed.movement import broadcast
 from genesis.distributed.placements import Partial, Placement, Replicate, Shard
-from genesis.distributed.sharded import DTensor, ShardedTensor, Sharding, layout
+from genesis.distributed.sharded import DTensor, Sharding
 from genesis.distributed.tensor.creation import distribute_module, empty, full, ones, rand, randn, zeros
 
 _dtensor = Late("genesis.distributed.tensor.dtensor")
@@ -33,18 +33,18 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> Any:
-    """A tensor that all ranks of a mesh have, of which each keeps its part: a `DTensor`, which has the shape of the whole; of a
-    parameter, this rank's rows.
+    """A tensor that all ranks of a mesh have, of which each keeps its part: a `DTensor`, which has the shape of the whole. Of a
+    parameter a parameter; one that all have is as it was.
 
     Args:
         device_mesh: the ranks, all of them by default
-        placements: ``Shard(dim)`` or ``Replicate()`` for each dimension of the mesh, of a parameter ``Shard`` along the last one
-            only; without any each rank has all of it
+        placements: ``Shard(dim)`` or ``Replicate()`` for each dimension of the mesh; without any each rank has all of it
         src_data_rank: the rank of each line of the mesh whose values count; None: all have the same
 
     Raises:
         TypeError: not a tensor
-        NotImplementedError: other placements
+        ValueError: another number of placements than the mesh has dimensions; a `DTensor` that lies otherwise
+        NotImplementedError: terms of a sum, a dimension that is divided twice
 
     >>> import genesis, genesis.distributed as dist
     >>> dist.init_process_group()
@@ -57,26 +57,24 @@ def distribute_tensor(
         raise ArgumentError(message("distribute_tensor", f"expected a tensor, got {type(tensor).__name__}"))
     mesh = mesh_of(group_of("distribute_tensor", None) if device_mesh is None else device_mesh)
     placements = [Replicate()] * mesh.ndim if placements is None else placements
+    if len(placements) != mesh.ndim:
+        text = f"placements are {list(placements)}, the mesh has {mesh.ndim} dimensions"
+        raise ArgumentValueError(message("distribute_tensor", text, hint="one for each"))
+    if tensor._layout is not None:
+        if tensor._layout.mesh == mesh and tensor._layout.placements == _dtensor.normal(placements, tensor.ndim):
+            return tensor
+        text = f"the tensor lies as {list(tensor._layout.placements)} already"
+        raise ArgumentValueError(message("distribute_tensor", text, hint="x.redistribute(placements=...)"))
     with no_grad():
         given: Any = tensor.detach()
         if src_data_rank is not None and not given.is_meta and mesh.size() > 1:
             given = given.clone()
             for group in mesh.get_all_groups():
                 broadcast(given, group=group, group_src=src_data_rank)
-        return (
-            _parameter(tensor, given, mesh, placements)
-            if isinstance(tensor, Parameter)
-            else _parted(given, mesh, placements)
-        )
-
-
-def _parameter(tensor: Tensor, given: Any, mesh: DeviceMesh, placements: Any) -> Parameter:
-    """This rank's rows of a parameter; one that all ranks have is what parameters are."""
-    _, dim = layout("distribute_tensor", mesh, placements, tensor.ndim)
-    if dim is not None:
-        at = Sharding(tensor.shape[dim], mesh, dim)
-        given = ShardedTensor(at.part_of(given).clone(), at)
-    return Parameter(given, tensor.requires_grad)
+        if not isinstance(tensor, Parameter):
+            return _parted(given, mesh, placements)
+        same = all([each.is_replicate() for each in placements])
+        return Parameter(given if same else _parted(given, mesh, placements), tensor.requires_grad)
 
 
 def _parted(given: Any, mesh: DeviceMesh, placements: Any) -> Any:

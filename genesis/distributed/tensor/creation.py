@@ -107,7 +107,7 @@ def distribute_module(
         if partition_fn is not None:
             partition_fn(name, each, mesh)
         for own, p in list(each.named_parameters(recurse=False)):
-            if p._sharding is None:
+            if p._layout is None:
                 setattr(each, own, _tensor.distribute_tensor(p, mesh))
     if input_fn is not None:
         module.register_forward_pre_hook(partial(_given, input_fn, mesh))

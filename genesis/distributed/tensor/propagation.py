@@ -21,7 +21,7 @@ from genesis.core.graph.parameter import Buffer, Parameter
 from genesis.core.graph.tensor import Tensor
 from genesis.distributed.device_mesh import DeviceMesh
 from genesis.distributed.placements import Placement, Replicate, Shard
-from genesis.distributed.sharded import DTensor, Sharding
+from genesis.distributed.sharded import Sharding, own_part
 
 _dtensor = Late("genesis.distributed.tensor.dtensor")
 _create = Late("genesis.ops.creation.create")
@@ -49,8 +49,13 @@ class Call:
         self.leaves, self.structure = tree_flatten((args, kwargs))
         given = [i for i, x in enumerate(self.leaves) if isinstance(x, Tensor)]
         self.indices = given
-        self.mesh: DeviceMesh = next(x.device_mesh for x in self.leaves if isinstance(x, _dtensor.Distributed))
-        self.operands = [self._operand(self.leaves[i]) for i in given]
+        kind = _dtensor.Distributed
+        tensors = [
+            x.without_rows() if isinstance(x, kind) and x._layout.nested else x
+            for x in map(self.leaves.__getitem__, given)
+        ]
+        self.mesh: DeviceMesh = next(x.device_mesh for x in tensors if isinstance(x, kind))
+        self.operands = [self._operand(x) for x in tensors]
         self.lies: list[Placement] = []  # along the dimension of the mesh that is asked about
         self.number = 0
         self._shape: Any = None
@@ -59,8 +64,6 @@ class Call:
         if isinstance(x, _dtensor.Distributed):
             return x
         kind = _dtensor.Distributed
-        if isinstance(x, DTensor):
-            return kind.around(x._alias(x._node), x.device_mesh, x.placements, x._sharding.shape_of(x._array.shape))
         same = isinstance(x, Parameter | Buffer) or not x.ndim or not (x.is_floating_point() or x.is_complex())
         if not same:
             text, hint = "a DTensor meets an ordinary tensor", "distribute_tensor(x, mesh, [Replicate()])"
@@ -146,6 +149,9 @@ def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         met = any([isinstance(x, _dtensor.Distributed) for x in tree_flatten((args, others))[0]])
         value = computed(func, args, others) if met else func(*args, **others)
         return computed(Tensor.copy_, (kwargs["out"], value), {})  # type: ignore[attr-defined]
+    alike = _of_parts_alike(func, args, kwargs)
+    if alike is not None:
+        return alike[0]
     call = Call(func, args, kwargs)
     if _writes(func.__name__):
         return _written(call)
@@ -171,6 +177,32 @@ def computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         parts = [_around(y, call, answers, w) for y, w in zip(results, whole, strict=True)]
         return tree_unflatten(parts, tree_flatten(results)[1])  # a named tuple stays one
     return _around(results, call, answers, whole)
+
+
+def _of_parts_alike(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """What is computed of elements by themselves, of tensors that all lie in the same way: each rank does so with its own.
+    None where it is another call.
+    """
+    if not _by_element(func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__):
+        return None
+    leaves, structure = tree_flatten((args, kwargs))
+    several = [x for x in leaves if isinstance(x, Tensor)]
+    at = several[0]._layout
+    number = [x for x in several if x._layout is None]  # of which gradients would be terms
+    same = at is not None and all([x._layout is None or x._layout == at for x in several])
+    if not same or any([x.ndim or x.requires_grad for x in number]) or any([p.is_partial() for p in at.placements]):
+        return None
+    local = [_dtensor.local_of(x) for x in leaves]
+    local_args, local_kwargs = tree_unflatten(local, structure)  # type: ignore[misc]
+    out = func(*local_args, **local_kwargs)
+    if not _writes(func.__name__):
+        return (tree_map(lambda y: _dtensor.Distributed.of(y, at) if isinstance(y, Tensor) else y, out),)
+    return (_wrote(several[0], next(x for x in local if isinstance(x, Tensor))),)
+
+
+def _by_element(name: str) -> bool:
+    """Whether a function, or a write, computes elements by themselves."""
+    return name in FILLS or rule_of(name.rstrip("_")) is pointwise
 
 
 def _writes(name: str) -> bool:
@@ -217,10 +249,9 @@ def _written(call: Call) -> Any:
     """A write: of elements by themselves this rank writes its own, of all else the whole is written, and this rank keeps its
     part.
     """
-    target = call.operands[0]
-    lies, by_element = target.placements, rule_of(call.name.rstrip("_")) is pointwise or call.name in FILLS
-    local = target.to_local()
-    if by_element and not any([p.is_partial() for p in lies]):
+    target, given = call.operands[0], call.leaves[call.indices[0]]
+    lies, local = target.placements, given.to_local()
+    if _by_element(call.name) and not given._layout.nested and not any([p.is_partial() for p in lies]):
         wanted = []
         for number, placement in enumerate(lies):
             call.number, call.lies = number, [placement, *[x.placements[number] for x in call.operands[1:]]]
@@ -233,12 +264,15 @@ def _written(call: Call) -> Any:
         others = [x.lying(call.mesh, [ALL] * call.mesh.ndim) for x in call.operands[1:]]
         args, kwargs = call.with_tensors([whole, *others])
         call.func(*args, **kwargs)
-        local.copy_(
-            _dtensor.Distributed.around(whole, call.mesh, [ALL] * call.mesh.ndim, target.shape).lying(call.mesh, lies)
-        )  # type: ignore[attr-defined]
-    given = call.leaves[call.indices[0]]
-    given._array, given._node, given._counter = local._array, local._node, local._counter
+        local.copy_(own_part(whole, given._layout).to_local())  # type: ignore[attr-defined]
+    _wrote(given, local)
     return None if call.func.__name__ == "__setitem__" else given
+
+
+def _wrote(given: Any, local: Any) -> Any:
+    """A tensor of the mesh of which this rank's part was written to."""
+    given._array, given._node, given._counter = local._array, local._node, local._counter
+    return given
 
 
 def pointwise(call: Call, shape: Any = None) -> Answer | None:

@@ -16,7 +16,7 @@ from genesis.distributed.device_mesh import DeviceMesh
 from genesis.distributed.placements import Partial, Placement, Replicate, Shard
 from genesis.distributed.sharded import Sharding
 from genesis.distributed.tensor import distribute_tensor
-from genesis.distributed.tensor.dtensor import Distributed
+from genesis.distributed.tensor.dtensor import Distributed, local_of
 from genesis.distributed.tensor.exchange import copied, divided, moved
 from genesis.distributed.tensor.parts import dropout_of_part, embedding_of_rows
 from genesis.nn.dropout import Dropout
@@ -94,7 +94,7 @@ class _OfLayers(ParallelStyle):
         ):
             text = "max_norm, scale_grad_by_freq and sparse look at whole rows, or at all words"
             raise UnsupportedError(message(type(self).__name__, text, hint="an Embedding without them"))
-        if module.weight._sharding is not None:
+        if module.weight._layout is not None:
             raise ArgumentValueError(message(type(self).__name__, "the layer is divided already"))
         of_words = isinstance(module, Embedding)
         self._divide(module, device_mesh, of_words)
@@ -129,7 +129,9 @@ class ColwiseParallel(_OfLayers):
         width = None if of_words else layer.in_features
         x = taken(x, mesh, self.input_layouts, Replicate(), not of_words, width)
         length = layer.embedding_dim if of_words else layer.out_features
-        return given(forward(x), mesh, Shard(-1), self.output_layouts, length, self.use_local_output)
+        with _other_parameters(layer, local_of):
+            out = forward(x)
+        return given(out, mesh, Shard(-1), self.output_layouts, length, self.use_local_output)
 
 
 class RowwiseParallel(_OfLayers):
@@ -145,15 +147,16 @@ class RowwiseParallel(_OfLayers):
         self._leave(layer, mesh, "bias", Replicate())
 
     def _computed(self, layer: Any, mesh: DeviceMesh, of_words: bool, forward: Any, x: Any) -> Any:
+        weight = local_of(layer.weight)
         if of_words:
             x = taken(x, mesh, self.input_layouts, Replicate())
             out, bias = (
-                embedding_of_rows(x, layer.weight, Sharding(layer.num_embeddings, mesh), layer.padding_idx),
+                embedding_of_rows(x, weight, Sharding(layer.num_embeddings, mesh), layer.padding_idx),
                 None,
             )
         else:
             x = _columns(x, layer, mesh, self.input_layouts)
-            out, bias = linear(x, layer.weight), layer.bias
+            out, bias = linear(x, weight), layer.bias
         out, to = moved(out, mesh, Partial(), self.output_layouts), self.output_layouts
         if bias is not None and to.is_shard():  # each rank adds it to its own part
             own = to.dim % out.ndim == out.ndim - 1  # type: ignore[attr-defined]
@@ -187,7 +190,7 @@ class SequenceParallel(ParallelStyle):
     def _apply(self, module: Any, device_mesh: DeviceMesh) -> Any:
         for owner in module.modules():
             for name, p in list(owner.named_parameters(recurse=False)):
-                if p._sharding is not None:
+                if p._layout is not None:
                     raise ArgumentValueError(message("SequenceParallel", f"{name} is divided already"))
                 setattr(owner, name, distribute_tensor(p, device_mesh, [Replicate()], src_data_rank=self.src_data_rank))
         return self._instead(module, functools.partial(self._computed, module, device_mesh))
@@ -199,19 +202,20 @@ class SequenceParallel(ParallelStyle):
         if isinstance(module, Dropout):
             out = dropout_of_part(part, Sharding(length, mesh, dim), module.p, module.training)
         else:
-            with _copied_parameters(module, mesh.get_group().key):
+            # each rank computes something of its own with the parameters: gradients are summed
+            with _other_parameters(module, functools.partial(copied, key=mesh.get_group().key)):
                 out = forward(part, *args, **kwargs)
         return given(out, mesh, lies, lies, length, self.use_local_output)
 
 
 @contextmanager
-def _copied_parameters(module: Any, key: str) -> Iterator[None]:
-    """Inside, each rank computes something of its own with the parameters: gradients are summed."""
+def _other_parameters(module: Any, f: Callable[[Any], Any]) -> Iterator[None]:
+    """Inside, a module computes with what a function makes of its parameters."""
     own = [(owner, name, p) for owner in module.modules() for name, p in owner._parameters.items() if p is not None]
     try:
         for owner, name, p in own:
             depends(owner)
-            owner._parameters[name] = copied(p, key)
+            owner._parameters[name] = f(p)
         yield
     finally:
         for owner, name, p in own:

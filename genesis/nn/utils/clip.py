@@ -14,7 +14,7 @@ from genesis.ops.creation.outside import tensor
 from genesis.ops.reductions.norms import norm
 from genesis.ops.shapes.join import stack
 
-_collectives = Late("genesis.distributed.nn.ops")
+_collectives, _dtensor = Late("genesis.distributed.nn.ops"), Late("genesis.distributed.tensor.dtensor")
 
 
 def _listed(name: str, tensors: Any) -> list[Tensor]:
@@ -38,24 +38,24 @@ def _number(value: Any) -> Any:
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all elements of several tensors; of sharded ones, of the rows of all ranks.
+    """The norm of all elements of several tensors; of sharded ones, of the rows of all ranks, and then a `DTensor`, too.
 
     Raises:
         RuntimeError: with ``error_if_nonfinite``, it is infinite or no number
     """
     listed = _listed("get_total_norm", tensors)
-    return _total_norm(listed, [t._sharding for t in listed], float(norm_type), error_if_nonfinite)
+    return _total_norm(listed, float(norm_type), error_if_nonfinite)
 
 
 @no_grad()
-def _total_norm(tensors: list[Any], shardings: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
+def _total_norm(tensors: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
     if not tensors:
         return tensor(0.0)
-    local = [t if t._sharding is None else t.to_local() for t in tensors]
-    parts = [_norm_of_one(t, s, norm_type) for t, s in zip(local, shardings, strict=True)]
+    layouts = [t._layout for t in tensors]
+    parts = [_norm_of_one(_local(t), at, norm_type) for t, at in zip(tensors, layouts, strict=True)]
     together = [part.to(parts[0].device) for part in parts]
     by_group: dict[str, list[int]] = {}  # of ranks that have other parts
-    for i, each in enumerate(shardings):
+    for i, each in enumerate(layouts):
         for group in () if each is None else each.groups:
             by_group.setdefault(group.key, []).append(i)
     for key, sharded in by_group.items():
@@ -70,12 +70,18 @@ def _total_norm(tensors: list[Any], shardings: list[Any], norm_type: float, erro
                 "clip_grad_norm_", f"the total norm is {float(total)}", hint="error_if_nonfinite=False clips anyway"
             )
         )
-    return total  # type: ignore[no-any-return]
+    mesh = next((at.mesh for at in layouts if at is not None), None)
+    return total if mesh is None else _dtensor.Distributed.same(total, mesh)  # type: ignore[no-any-return]
 
 
-def _norm_of_one(t: Any, sharding: Any, norm_type: float) -> Any:
-    """The norm of a tensor, or of this rank's rows of it, which may be none."""
-    if sharding is not None and not t.numel():
+def _local(t: Any) -> Any:
+    """This rank's part of a `DTensor`; another tensor as it is."""
+    return t if t._layout is None else t.to_local()
+
+
+def _norm_of_one(t: Any, layout: Any, norm_type: float) -> Any:
+    """The norm of a tensor, or of this rank's part of it, which may be nothing."""
+    if layout is not None and not t.numel():
         return tensor(float("inf") if norm_type < 0 else 0.0, dtype=t.dtype)
     return norm(t, norm_type)
 
@@ -83,9 +89,10 @@ def _norm_of_one(t: Any, sharding: Any, norm_type: float) -> Any:
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale gradients in place as if ``total_norm`` were their norm, so that it is at most ``max_norm``."""
-    factor = (_number(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    total = total_norm.full_tensor() if getattr(total_norm, "_layout", None) is not None else total_norm  # type: ignore[attr-defined]
+    factor = (_number(max_norm) / (total + 1e-6)).clamp(max=1.0)
     for g in _grads("clip_grads_with_norm_", parameters):
-        g.mul_(factor.to(g.device))
+        _local(g).mul_(factor.to(g.device))
 
 
 def clip_grad_norm_(
@@ -106,7 +113,7 @@ def clip_grad_norm_(
     if not several:
         warn_user(message("clip_grad_norm_", "there are no parameters", hint="a generator can be used once"))
     having = [p for p in several if p.grad is not None]
-    total = _total_norm([p.grad for p in having], [p._sharding for p in having], float(norm_type), error_if_nonfinite)
+    total = _total_norm([p.grad for p in having], float(norm_type), error_if_nonfinite)
     clip_grads_with_norm_(several, max_norm, total)
     return total
 

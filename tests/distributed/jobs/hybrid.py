@@ -50,7 +50,7 @@ def training(mesh):
         plain, model = network(width=width), sharded(network(width=width), mesh)
         rows = -(-width // mesh.size(1))
         assert model[0].weight.placements == (Replicate(), Shard(0)) and model[0].weight.device_mesh is mesh
-        assert model[0].weight.shape[0] == max(0, min(rows, width - rows * mesh.get_local_rank("shard")))
+        assert model[0].weight.to_local().shape[0] == max(0, min(rows, width - rows * mesh.get_local_rank("shard")))
         a, b = optim.AdamW(plain.parameters(), 0.01), optim.AdamW(model.parameters(), 0.01)
         for x, y in zip(X, Y, strict=True):
             norm = step_of(plain, a, x, y, 0.5)

@@ -53,7 +53,7 @@ def step(model, optimizer):
 
 def same(plain, model):
     for (name, p), q in zip(plain.named_parameters(), model.parameters(), strict=True):
-        assert isinstance(q, nn.Parameter) and q.shape[0] == len(
+        assert isinstance(q, nn.Parameter) and q.to_local().shape[0] == len(
             p.chunk(size)[rank] if rank < len(p.chunk(size)) else []
         )
         np.testing.assert_allclose(

@@ -109,7 +109,7 @@ def whole_states():
     set_optimizer_state_dict(again, c, moments)
     goes_on(plain, a, again, c)
     own = get_optimizer_state_dict(model, b)["state"]["0.weight"]["exp_avg"]
-    assert own.shape[0] == model[0].weight._sharding.rows
+    assert own.to_local().shape[0] == model[0].weight._sharding.rows
 
 
 def tensors_in_parts():
@@ -141,14 +141,18 @@ def tensors_in_parts():
     c.load_state_dict(state)
     assert c.param_groups[0]["lr"] == 0.1
     goes_on(plain, a, again, c)
-    x = again[0].weight.detach().clone()
+    x = again[0].weight.to_local().detach().clone()
     made = DTensor.from_local(x, again[0].weight.device_mesh, [Shard(0)])
     assert made.full_tensor().equal(again[0].weight.full_tensor()) and made.to_local().equal(x)
     refused(NotImplementedError, "each dimension along one", lambda: distribute_tensor(x, None, [Shard(2)]))
     refused(NotImplementedError, "not made terms", lambda: distribute_tensor(x, None, [Partial()]))
     parameter = nn.Parameter(x)
-    for wrong in ([Shard(2)], [Partial()], [Replicate(), Shard(0)]):
-        refused(NotImplementedError, "along the last one of a mesh", lambda: distribute_tensor(parameter, None, wrong))  # noqa: B023
+    refused(NotImplementedError, "each dimension along one", lambda: distribute_tensor(parameter, None, [Shard(2)]))
+    refused(NotImplementedError, "not made terms", lambda: distribute_tensor(parameter, None, [Partial()]))
+    refused(ValueError, "one for each", lambda: distribute_tensor(parameter, None, [Replicate(), Shard(0)]))
+    assert distribute_tensor(made, None, [Shard(0)]) is made
+    refused(ValueError, "redistribute", lambda: distribute_tensor(made, None, [Replicate()]))
+    refused(ValueError, "redistribute", lambda: DTensor.from_local(made, None, [Shard(0)]))
     if size > 1:
         uneven = genesis.ones(1 if rank == 0 else 2)
         refused(ValueError, f"divides {2 * size - 1} into", lambda: DTensor.from_local(uneven, None, [Shard(0)]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from together import rank, size
+from together import rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -11,7 +11,7 @@ import genesis.nn.functional as F
 from genesis import nn, optim
 from genesis.distributed.device_mesh import init_device_mesh
 from genesis.distributed.fsdp import fully_shard
-from genesis.distributed.tensor import DTensor, Replicate, Shard
+from genesis.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from genesis.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -128,6 +128,35 @@ def trainings():
         assert len(divided) == (15 if plan is IN_PARTS else 18), divided
 
 
+def nested(plain, model, mesh):
+    """Rows of a part of a layer are a tensor of the grid, too: of its shape, and functions of it are those of the whole."""
+    several = [(p, q) for p, q in zip(plain.parameters(), model.parameters(), strict=True) if len(q.placements) == 2]
+    assert {q.placements for _, q in several} == {(Shard(0), Shard(0)), (Shard(0), Shard(1))}
+    for p, q in several:
+        assert q.device_mesh == mesh and q.shape == p.shape and q.numel() == p.numel()
+        for f in (
+            lambda w: w * w + 1,
+            lambda w: w.norm(),
+            lambda w: w.sum(0),
+            lambda w: w[1:3],
+            lambda w: w.abs().max(),
+        ):
+            got = f(q.detach()).full_tensor()
+            np.testing.assert_allclose(got.numpy(), f(p.detach()).numpy(), rtol=1e-8, atol=1e-10)
+        assert (q * 2).placements == q.placements and q.detach().clone().full_tensor().equal(q.detach().full_tensor())
+        with genesis.no_grad():
+            before = q.full_tensor()
+            q.mul_(2)
+            q[0] = 7
+            q.add_(q.detach().clone())
+            expected = 4 * before
+            expected[0] = 14
+            assert q.full_tensor().equal(expected)
+            q.copy_(distribute_tensor(before, mesh, [Replicate()] * 2))
+            assert q.full_tensor().equal(before)
+        refused(NotImplementedError, "cannot be moved", lambda: q.redistribute(placements=[Replicate()] * 2))  # noqa: B023
+
+
 def in_a_grid():
     """Layers divided within lines of two ranks, rows of what each has between them: the batch is, too."""
     if size % 2:
@@ -144,6 +173,7 @@ def in_a_grid():
     got = trained(model, optimizer, TEXT[:, at * rows : (at + 1) * rows])
     np.testing.assert_allclose(got[1::2], wanted[1::2], rtol=1e-9)  # norms
     same(plain, model)
+    nested(plain, model, mesh)
     again = Transformer().double()
     again.load_state_dict({name: value.full_tensor() for name, value in model.state_dict().items()})
     same(plain, again)

@@ -83,7 +83,7 @@ def states():
     assert all(p.equal(q) for p, q in zip(plain.state_dict().values(), model.state_dict().values(), strict=True))
     with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
         rows = model.state_dict()
-    assert [v.shape[0] for v in rows.values()] == [v._sharding.rows for v in rows.values()]
+    assert [v.to_local().shape[0] for v in rows.values()] == [v._sharding.rows for v in rows.values()]
     other = FullyShardedDataParallel(network(), auto_wrap_policy=ModuleWrapPolicy({nn.Linear}))
     other.load_state_dict(rows)
     only = FullStateDictConfig(rank0_only=True)
@@ -190,8 +190,8 @@ def what_is_refused():
     refused(NotImplementedError, "NO_SHARD", lambda: FullyShardedDataParallel(network(), sharding_strategy=strategy))
     refused(
         NotImplementedError,
-        "memory of the CPU",
-        lambda: FullyShardedDataParallel(network(), cpu_offload=CPUOffload(True)),
+        "before they are divided",
+        lambda: FullyShardedDataParallel(network(), cpu_offload=CPUOffload(True), param_init_fn=print),
     )
 
 
