@@ -33,9 +33,13 @@ def generated(source: Callable[[], str], name: str, filename: str, scope: dict[s
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, compiled now if it is a `generated` one that was not called yet."""
-    if is_late(function):
-        function.__globals__["_compile"]()
+    """The same function, compiled now if it is a `generated` one that was not called yet. Of one whose text another function
+    was given, that one is, and this one has its defaults.
+    """
+    text = function.__globals__.get("_compile")
+    if isinstance(text, _Compile):
+        holder = text() if is_late(text.function) else text.function
+        function.__defaults__, function.__kwdefaults__ = holder.__defaults__, holder.__kwdefaults__
     return function
 
 
