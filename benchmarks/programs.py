@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outlined import outlined
 from tqdm import tqdm
 
 HERE = Path(__file__).resolve().parent
@@ -133,15 +134,23 @@ def forked(job: dict[str, Any], genesis: bool, seconds: float) -> int | None:
 
 
 def run(
-    program: Program, checkout: Path, weights: Path, options: argparse.Namespace, genesis: bool, disturbed: bool = False
+    program: Program,
+    checkout: Path,
+    weights: Path,
+    options: argparse.Namespace,
+    genesis: bool,
+    disturbed: bool = False,
+    compiled: str = "",
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as top:
         copy, output, printed, said = (Path(top) / name for name in ("copy", "losses.json", "printed", "said"))
         shutil.copytree(checkout, copy)
         file = script_of(copy / program.path)
+        if compiled.endswith("steps"):
+            file.write_text(outlined(file.read_text()))
         job = {
             "arguments": [str(output), str(weights), str(options.steps), str(file), *program.arguments],
-            "environment": {"DISTURBED": "1" if disturbed else ""},
+            "environment": {"DISTURBED": "1" if disturbed else "", "COMPILED": compiled},
             "folder": str(copy / program.folder),
             "path": [str(HERE / "standins"), str(HERE.parent), str(copy), str(copy / "src")],
             "printed": str(printed),

@@ -7,6 +7,10 @@
 So that two frameworks compute the same: random numbers come from NumPy (the n-th draw of a name and a shape is the same number in both), the
 weights of each module at its first call are written to WEIGHTS.npz if it is not there, else read from it, dropout is off, environments
 of gymnasium are seeded, data is loaded in the main process. A loss is what `backward` is called on; the program ends at the one after the last step.
+
+With COMPILED set (see programs_compiled.py) the random numbers are the framework's own and dropout is on. "modules" calls each module that is not
+called by another one through `torch.compile`, "steps" what the program itself gives to it, of which the results are written down; "eager modules"
+and "eager steps" are the same without compilation.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import os
 import random
 import runpy
 import sys
+import time
 import traceback
 import zlib
 from collections import Counter
@@ -189,6 +194,82 @@ class Weights:
             np.savez(self.path, **self.stored)
 
 
+class Compiled:
+    """What a program runs compiled, and how often it was not."""
+
+    def __init__(self, how: str, steps: int) -> None:
+        self.how, self.steps, self.eager = how.removeprefix("eager "), steps, how.startswith("eager")
+        self.made: list[tuple[Any, Any]] = []
+        self.losses: list[float] = []
+        self.times: list[float] = []
+
+    def install(self) -> None:
+        self.compile = torch.compile
+        if self.how == "modules":
+            self.modules()
+            recorded(self.losses, self.steps, self.times)
+        else:
+            torch.compile = self.step
+
+    def modules(self) -> None:
+        """Modules that the program calls; what these call is called as ever, so the hook is away meanwhile."""
+        called = nn.Module.__call__
+
+        def call(module: Any, *args: Any, **options: Any) -> Any:
+            nn.Module.__call__ = called
+            try:
+                return self.of(module)(*args, **options)
+            finally:
+                nn.Module.__call__ = call
+
+        nn.Module.__call__ = call
+
+    def of(self, module: Any) -> Any:
+        for known, function in self.made:
+            if known is module:
+                return function
+        changed(module)
+        self.made.append((module, module if self.eager else self.compile(module)))
+        return self.made[-1][1]
+
+    def step(self, function: Any = None, **options: Any) -> Any:
+        """What `torch.compile` gives: the function, compiled, whose results are written down."""
+        if function is None:
+            return lambda function: self.step(function, **options)
+        compiled = function if self.eager else self.compile(function, **options)
+        self.made.append((function, compiled))
+
+        def call(*args: Any, **options: Any) -> Any:
+            if len(self.losses) >= self.steps:
+                raise Enough
+            results = compiled(*args, **options)
+            self.losses.append(sum(map(told, results if isinstance(results, tuple) else (results,))))
+            self.times.append(time.process_time())
+            return results
+
+        return call
+
+    def said(self) -> list[str]:
+        return [] if self.eager else [str(compiled.explain()).partition("\ngraph ")[0] for _, compiled in self.made]
+
+
+def told(result: Any) -> float:
+    """A number that says what a result is."""
+    if isinstance(result, torch.Tensor):
+        return float(result.detach().float().abs().mean()) if result.numel() else 0.0
+    if isinstance(result, (list, tuple)):
+        return sum(map(told, result))
+    return float(result) if isinstance(result, (int, float)) else 0.0
+
+
+def changed(module: Any) -> None:
+    """With DISTURBED set, the weights of a module changed in their last bits."""
+    if os.environ.get("DISTURBED"):
+        with torch.no_grad():
+            for p in module.parameters():
+                p.copy_(torch.from_numpy(disturbed(p.detach().numpy())))
+
+
 def disturbed(values: Any) -> Any:
     """With DISTURBED set, each weight changed in its last bit, up or down."""
     if not os.environ.get("DISTURBED") or values.dtype.kind != "f":
@@ -231,13 +312,14 @@ def one_process(draws: Draws) -> None:
     data.RandomSampler.__iter__ = order
 
 
-def recorded(losses: list[float], steps: int) -> None:
+def recorded(losses: list[float], steps: int, times: list[float]) -> None:
     backward = torch.Tensor.backward
 
     def record(self: Any, *args: Any, **options: Any) -> Any:
         if len(losses) >= steps:
             raise Enough
         losses.append(float(self.detach().sum()))
+        times.append(time.process_time())
         return backward(self, *args, **options)
 
     torch.Tensor.backward = record
@@ -248,13 +330,17 @@ def main() -> int:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
-    draws, weights, losses = Draws(), Weights(stored), []  # type: ignore[var-annotated]
-    draws.install()
-    weights.install()
-    without_dropout()
+    draws, weights = Draws(), Weights(stored)
+    compiled = Compiled(os.environ.get("COMPILED", ""), int(steps))
     seeded_environments()
     one_process(draws)
-    recorded(losses, int(steps))
+    if compiled.how:
+        compiled.install()
+    else:
+        draws.install()
+        weights.install()
+        without_dropout()
+        recorded(compiled.losses, compiled.steps, compiled.times)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     error = None
@@ -269,7 +355,8 @@ def main() -> int:
         error = f"{type(problem).__name__}: {problem}".strip().split("\n")[0][:300]
     weights.save()
     with open(output, "w") as file:
-        json.dump({"losses": losses, "error": error, "modules": weights.roots}, file)
+        result = {"losses": compiled.losses, "error": error, "modules": weights.roots}
+        json.dump({**result, "times": compiled.times, "compiled": compiled.said()}, file)
     return 0
 
 
