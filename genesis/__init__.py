@@ -174,13 +174,17 @@ else:
     def __getattr__(name: str) -> Any:
         """Sub-packages are imported when they are first used, and what stands for names of PyTorch."""
         if name in _LAZY:
-            return importlib.import_module(_LAZY[name])
+            return _imported(_LAZY[name])
         if name in _LAZY_NAMES:
-            value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+            value = getattr(_imported(_LAZY_NAMES[name]), name)
             if name in __all__:
                 globals()[name] = value
             return value
         return _of_pytorch("genesis", name)
+
+    def _imported(name: str) -> ModuleType:
+        with _waiting():
+            return importlib.import_module(name)
 
 
 def __dir__() -> list[str]:

@@ -92,6 +92,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.captures: dict[Any, Capture] = {}
+        self._by_id: dict[int, Capture] = {}  # the same, by the array that they hold: asking where it lies takes longer
         self._made: dict[int, weakref.ref[Any]] = {}  # arrays that the function made, by id
         self._kept: list[Tensor] = []  # those of them that it is meant to keep
 
@@ -99,11 +100,13 @@ class Memory:
         return self.captures.get(_key(array))
 
     def capture(self, array: Any) -> Capture:
-        key = _key(array)
-        capture = self.captures.get(key)
+        capture = self._by_id.get(id(array))  # it holds the array: nothing else has this id
         if capture is None:
-            capture = self.captures[key] = Capture(array)
-            capture.made = self.was_made(array)
+            key = _key(array)
+            capture = self.captures.get(key)
+            if capture is None:
+                capture = self.captures[key] = self._by_id[id(array)] = Capture(array)
+                capture.made = self.was_made(array)
         return capture
 
     def makes(self, array: Any) -> None:

@@ -8,6 +8,7 @@ results of calls) and an argument is what
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -205,6 +206,14 @@ def spec_to_data(spec: Spec) -> list[Any]:
 def spec_from_data(data: Any) -> Spec:
     """What `spec_to_data` was given."""
     kind, shape, strides, index = data
-    return Spec(
-        tuple(shape), dtypes.as_np(dtypes.as_dtype(kind)), device(index), None if strides is None else tuple(strides)
-    )
+    return Spec(tuple(shape), _dtype(kind), _device(index), None if strides is None else tuple(strides))
+
+
+@functools.cache
+def _dtype(name: str) -> np.dtype[Any]:
+    return dtypes.as_np(dtypes.as_dtype(name))
+
+
+@functools.cache
+def _device(name: str) -> device:
+    return device(name)

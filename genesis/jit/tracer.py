@@ -110,6 +110,10 @@ class Tracer(AskedNumbers):
         """Call ``work()``, in which no code of the program runs; a subclass may be watching for that."""
         return work()
 
+    def computes(self, op: Op, work: Callable[[], Any]) -> Any:
+        """Call ``work()``, which computes an op."""
+        return work()
+
     def stream_made(self, stream: Generator) -> None:
         self.own_streams.append(stream)
 

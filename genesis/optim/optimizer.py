@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from genesis.arrays.protocol import Virtual
@@ -181,6 +182,9 @@ class Optimizer(Dependable):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget (or zero) the gradients of all parameters."""
+        unwatched(partial(self._zero_all, set_to_none))
+
+    def _zero_all(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for p in group["params"]:
                 p.zero_grad(set_to_none)

@@ -1,5 +1,6 @@
 """The first call of a compiled function: it is compiled, or runs as it is where it sets something up."""
 
+import functools
 import sys
 import warnings
 
@@ -259,6 +260,28 @@ def test_what_the_package_does_by_itself_is_not_watched():
 
     tracer.run(watched, (X, Y), {})
     assert set(seen) >= {("function", False), ("step", True), ("behind", False)} and ("step", False) not in seen
+
+
+def test_few_calls_are_watched():
+    """Ops run no code of the program: to watch what they call takes longer than they do."""
+    tracer, seen = JointTracer("step", Guards(len)), []
+    tracer.watch = Watch()
+    events = tracer.watch._events
+    tracer.watch._events = lambda: functools.partial(_counted, seen, events())
+
+    def watched(x):
+        with tracer.watch:
+            for _ in range(20):
+                x = (x.t() + 1).t()
+            return x
+
+    tracer.run(watched, (X,), {})
+    assert 60 < len(seen) < 60 * 60  # they were 150 an op
+
+
+def _counted(seen, event, *args):
+    seen.append(args[1])
+    event(*args)
 
 
 @pytest.mark.parametrize("where", ["hook", "function", "optimizer", "packed"])

@@ -56,6 +56,7 @@ from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import HISTORY_WATCHES
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 
 _new, ndarray = object.__new__, np.ndarray
 
@@ -88,8 +89,15 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
         if OVERRIDES and (override := override_of(op)) is not None:
             result = override(*args)
             return result if out is None else write_out(op.name, result, out)  # type: ignore[no-any-return]
-        if op.autocast != "promote":
-            args = autocast_arguments(op, args)
+        active = tracer.get()
+        if active is not None:
+            return active.computes(op, partial(_operands_computed, op, args, out))  # type: ignore[no-any-return]
+    return _operands_computed(op, args, out)
+
+
+def _operands_computed(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
+    if ACTIVE and op.autocast != "promote":
+        args = autocast_arguments(op, args)
     if any([a.__class__ is np.ndarray for a in args]):  # NumPy's arrays are tensors here
         args = tuple([wrap(a) if i in op.tensors and a.__class__ is np.ndarray else a for i, a in enumerate(args)])
     args, top = lifted(op, args)
@@ -322,8 +330,15 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     if ACTIVE:
         if OVERRIDES and (override := override_of(op)) is not None:
             return override(*args)
-        if op.autocast != "promote":
-            args = autocast_arguments(op, args)
+        active = tracer.get()
+        if active is not None:
+            return active.computes(op, partial(_run, op, args))
+    return _run(op, args)
+
+
+def _run(op: Op, args: tuple[Any, ...]) -> Any:
+    if ACTIVE and op.autocast != "promote":
+        args = autocast_arguments(op, args)
     args, top = lifted(op, args)
     needed = virtual = False
     arrays = list(args)

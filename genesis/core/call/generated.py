@@ -10,6 +10,8 @@ from inspect import Parameter
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
+from genesis.core.graph.tracing import unwatched
+
 
 def rename_parameters(function: Any, *names: str) -> None:
     """Let callers know the first parameters of a function, which are no cells, under these names."""
@@ -28,6 +30,7 @@ def generated(source: Callable[[], str], name: str, filename: str, scope: dict[s
     function = FunctionType(_first_call.__code__, scope, name)
     function.__qualname__ = name
     scope["_compile"] = compile_now = _Compile(function, source, filename)
+    scope["_quietly"] = unwatched
     function.__signature__ = LateSignature(compile_now)  # type: ignore[attr-defined]
     return function
 
@@ -60,7 +63,7 @@ def renew(function: Callable[..., Any]) -> None:
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
-    return _compile()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821  the globals are the function's scope
+    return _quietly(_compile)(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821  the globals are the function's scope
 
 
 _first_call.__code__ = _first_call.__code__.replace(co_filename="<genesis first call>")

@@ -23,6 +23,7 @@ from genesis.base.pytree import TreeDef
 from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Op
 from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, node_of
+from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable
 from genesis.jit.arguments import Var
@@ -157,13 +158,13 @@ class JointTracer(Tracer):
         finally:
             sys.setprofile(seeing)
 
-    def interpret(self, op: Op, args: tuple[Any, ...]) -> Any:
-        known = super().interpret
-        return known(op, args) if op.kind is OPAQUE else self.unwatched(lambda: known(op, args))
+    def computes(self, op: Op, work: Callable[[], Any]) -> Any:
+        """Only in ops that are the program's own, and in hooks on what is saved, does code of it run."""
+        return work() if op.kind is OPAQUE or PACKING else self.unwatched(work)
 
     def record(self, op: Op, args: tuple[Any, ...]) -> list[Traced]:
         known = super().record
-        return known(op, args) if op.kind is OPAQUE else self.unwatched(lambda: known(op, args))  # type: ignore[no-any-return]
+        return self.computes(op, lambda: known(op, args))  # type: ignore[no-any-return]
 
     defers = True
     runs_nodes_of_outside = False

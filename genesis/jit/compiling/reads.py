@@ -262,7 +262,7 @@ class Reads:
             if key is None and id(container) in self._containers:
                 raise Conflict(*self._containers[id(container)][1:])
         self._containers.clear()
-        young = {id(x) for x in gc.get_objects(generation=0)}
+        young = {*map(id, gc.get_objects(generation=0))}
         texts = self._texts
         for owner, (held, name, value, text) in self._seen.values():
             if id(owner) not in young:

@@ -53,12 +53,12 @@ def is_young(x: Any) -> bool:
         return owner.base is None and not is_held(x) and (owner is x or not is_held(owner))
     if not gc.is_tracked(x) or isinstance(x, dict):
         return not is_held(x)
-    return any(x is young for young in gc.get_objects(generation=0))
+    return id(x) in map(id, reversed(gc.get_objects(generation=0)))  # the newest first: most are asked for at once
 
 
 def is_held(x: Any) -> bool:
     """Whether something else than running frames and young objects holds an object."""
-    young = {id(y) for y in gc.get_objects(generation=0)}
+    young = {*map(id, gc.get_objects(generation=0))}
 
     def old(y: Any) -> list[Any]:
         return [r for r in gc.get_referrers(y) if id(r) not in young and not isinstance(r, FrameType)]

@@ -28,8 +28,7 @@ class Where(NamedTuple):
         return Where(self.kind, self.index, self.offset + step)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A phase: its function, the cell where the addresses of its operands begin, its chunks, and what it computes."""
 
     function: str

@@ -267,7 +267,8 @@ class _Context:
         self.streams = self.at + 8 * (code.FIXED + 2 + step.numbers)
         self.flags = self.streams + 24 * step.streams
         self.cells = self._cells(runner)
-        rows = [(runner.functions[r.function], self.cells.ctypes.data + 8 * r.cell, r.chunks) for r in step.rows]
+        at = self.cells.ctypes.data
+        rows = [(runner.functions[r.function], at + 8 * r.cell, r.chunks) for r in step.rows]
         self.rows = np.array(rows, np.int64).reshape(-1, 3)
         self.rows_at = self.rows.ctypes.data
         self.begun = False
