@@ -31,6 +31,7 @@ from genesis.core.graph.tracing import PLAIN, Dependable
 from genesis.jit.numbers import Entry
 
 State = dict[str, Any]
+ABSENT: Any = object()  # nothing is there, not even None
 HOOKS_OF_LEAVES = "tensor", "pre", "post", "post_accumulate"  # attributes of `NodeHooks`
 Answers = list[tuple[Any, tuple[Any, ...] | None]]  # see `Dependable._answers`
 
@@ -63,6 +64,10 @@ def _difference(name: str, then: State, now: State) -> str | None:
 
 
 def _changed(what: str, before: Any, now: Any) -> str:
+    if now is ABSENT:
+        return f"{what} is gone"
+    if before is ABSENT:
+        return f"{what} is {repr(now) if isinstance(now, PLAIN) else f'a {type(now).__name__}'} now, it was not there"
     if isinstance(before, bytes) and isinstance(now, bytes):
         return f"{what} holds other bytes"
     if isinstance(before, PLAIN) and isinstance(now, PLAIN):
@@ -273,7 +278,7 @@ def names_of(function: Any) -> Unchanged:
     numbers among the globals. (What else it reads there is seen while it runs: `Watch`.)
     """
     lookups: dict[str, tuple[Any, str | None]] = {}  # a cell, or a dictionary and a name in it
-    for f in _functions(function, set()):
+    for f in functions_in(function, set()):
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             lookups[f"{name}, which {f.__name__} captures,"] = cell, None
         for name in _globals_in(f.__code__):
@@ -284,6 +289,7 @@ def names_of(function: Any) -> Unchanged:
         if isinstance(source[0], CellType)
         or isinstance(value := _look_up(*source), Dependable | Tensor)
         or type(value) in PLAIN
+        or value is ABSENT
     }
     guard = Unchanged("", lambda: {what: _look_up(*source) for what, source in known.items()})
     guard.sources = lambda: known
@@ -292,10 +298,11 @@ def names_of(function: Any) -> Unchanged:
 
 
 def _look_up(source: Any, name: str | None) -> Any:
-    return contents(source) if name is None else source.get(name)
+    return contents(source) if name is None else source.get(name, ABSENT)
 
 
-def _functions(value: Any, seen: set[int]) -> Iterator[FunctionType]:
+def functions_in(value: Any, seen: set[int]) -> Iterator[FunctionType]:
+    """A function of the program, and those that it calls by name."""
     while isinstance(value, MethodType):
         value = value.__func__
     if not isinstance(value, FunctionType) or id(value) in seen or LIBRARY[value.__code__.co_filename]:
@@ -303,9 +310,9 @@ def _functions(value: Any, seen: set[int]) -> Iterator[FunctionType]:
     seen.add(id(value))
     yield value
     for cell in value.__closure__ or ():
-        yield from _functions(contents(cell), seen)
+        yield from functions_in(contents(cell), seen)
     for name in _globals_in(value.__code__):
-        yield from _functions(value.__globals__.get(name), seen)
+        yield from functions_in(value.__globals__.get(name), seen)
 
 
 def _globals_in(code: CodeType) -> list[str]:

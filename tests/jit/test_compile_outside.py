@@ -221,3 +221,74 @@ def test_lengths_are_asked_for_where_classes_of_tensors_are():
         warnings.simplefilter("error")
         step = genesis.compile(lambda x: x.sum() / len(x))
         assert [step(genesis.ones(n)).item() for n in (3, 3, 4, 4)] == [1, 1, 1, 1]
+
+
+class Plain:
+    pass
+
+
+class Base:
+    factor = 1.0
+
+
+class Derived(Base):
+    pass
+
+
+@pytest.mark.parametrize(
+    "looking",
+    [
+        lambda thing, held: lambda x: x + 1 if hasattr(thing, "extra") else x,
+        lambda thing, held: lambda x: x + 1 if getattr(thing, "extra", 1) is None else x,
+        lambda thing, held: lambda x: x + 1 if "extra" in vars(thing) else x,
+        lambda thing, held: lambda x: x + 1 if held.get("extra", 1) is None else x,
+        lambda thing, held: lambda x: x + 1 if "extra" in held else x,
+        lambda thing, held: _look_for_a_global,
+    ],
+)
+def test_nothing_and_none_are_two_things(looking):
+    """An attribute, an item or a global that is set to None where there was nothing."""
+
+    def make():
+        thing, held = Plain(), {"other": 1}
+
+        def between(call):
+            for names in (vars(thing), held, globals()):
+                if call % 2:
+                    del names["extra"]
+                else:
+                    names["extra"] = None
+
+        return looking(thing, held), between
+
+    assert "not compiled" not in same(make).explain()
+
+
+def _look_for_a_global(x):
+    try:
+        return x + 1 if extra is None else x  # noqa: F821  it comes and goes
+    except NameError:
+        return x
+
+
+def test_attributes_that_are_set_in_a_class_between():
+    """Where there was none, and in a class before the one that has it."""
+
+    def make():
+        thing = Derived()
+
+        def between(call):
+            for kind, name in ((Derived, "factor"), (Base, "extra"), (Derived, "extra")):
+                if name in vars(kind):
+                    delattr(kind, name)
+            if call == 0:
+                Derived.factor = 2.0
+            elif call == 2:
+                Base.extra = None
+            elif call == 3:
+                Derived.extra, Derived.factor = None, 3.0
+
+        between(-1)
+        return lambda x: x * thing.factor + (1 if hasattr(thing, "extra") else 0), between
+
+    assert "not compiled" not in same(make).explain()

@@ -203,7 +203,7 @@ class Questions:
         elif key in container:
             self.same[f"{name}[{key_name}]"] = container[key]
         else:
-            self.same[f"{name}.get({key_name})"] = None
+            self.conditions[f"{key_name} in {name}"] = None
 
     def whole(self, container: Any) -> None:
         values = container.values() if isinstance(container, dict) else container

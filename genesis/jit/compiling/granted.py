@@ -13,7 +13,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.joint import JointTracer
-from genesis.jit.guards import CapturedAsTheyWere, Unchanged
+from genesis.jit.guards import ABSENT, CapturedAsTheyWere, Unchanged
 from genesis.jit.numbers import Entry
 
 
@@ -48,7 +48,8 @@ def _read_guards(watch: Watch) -> list[Unchanged]:
         return {text: _item(held, name) for held, name, _, text in reads}
 
     guard = Unchanged("", now)
-    guard.state = {text: value for _, _, value, text in reads}
+    gone = {text for held, name, value, text in reads if value is None and _item(held, name) is ABSENT}
+    guard.state = {text: ABSENT if text in gone else value for _, _, value, text in reads}
     guard.answers = lambda: [(held, (name,)) for held, name, _, _ in reads]
     guard.sources = lambda: {text: (held, name) for held, name, _, text in reads if isinstance(held, dict)}
     guard.settle()
@@ -81,5 +82,5 @@ def _contents(container: Any) -> tuple[Any, ...] | bytes:
 
 def _item(held: Any, name: Any) -> Any:
     if isinstance(held, list):
-        return held[name] if -len(held) <= name < len(held) else None
-    return held.get(name) if isinstance(held, dict | MappingProxyType) else getattr(held, name, None)
+        return held[name] if -len(held) <= name < len(held) else ABSENT
+    return held.get(name, ABSENT) if isinstance(held, dict | MappingProxyType) else getattr(held, name, ABSENT)

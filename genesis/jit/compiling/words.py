@@ -36,7 +36,7 @@ from genesis.jit.compiling.pure import only_reads
 from genesis.jit.compiling.stops import Anew
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.writers import CHANGING_FIRST, CONTAINERS, OF_OPERATOR
-from genesis.jit.compiling.young import is_young, stores_in
+from genesis.jit.compiling.young import MADE_AT_RUN_TIME, is_young, stores_in
 from genesis.jit.traced import Cell, Traced
 
 _CONTAINERS = (list, dict, set, deque)
@@ -48,7 +48,6 @@ _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
 _EXITS = ("exit", "quit")
 _TELLING = ("get_last_lr", "get_scale", "state_dict")  # of this package: they say how things stand, and draw nothing
 _DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
-_MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes
 _COMPUTED = object()  # what an expression gives: something of the trace
 
 
@@ -372,7 +371,7 @@ def _attribute(value: Any, name: str) -> Any:
 def _file_of(kind: type) -> str:
     """The file of a class; "" where it is one of Python in C: which code that runs without a file only seems to be."""
     module = sys.modules.get(kind.__module__)
-    if kind.__module__ in sys.builtin_module_names and not (kind.__flags__ & _MADE_AT_RUN_TIME):
+    if kind.__module__ in sys.builtin_module_names and not (kind.__flags__ & MADE_AT_RUN_TIME):
         return ""
     if kind.__module__ in sys.builtin_module_names and vars(module).get(kind.__qualname__) is kind:
         return ""

@@ -14,10 +14,12 @@ import numpy as np
 
 from genesis.core.graph.tracing import Dependable
 
+MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes whose attributes can be set
+
 
 def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
     """The dictionaries in which an attribute or an item is looked for, the key, and what is there: None in all but the
-    last. What is in a slot is in the object itself. Nothing where code computes it.
+    last, and in that if it is nowhere. What is in a slot is in the object itself. Nothing where code computes it.
     """
     if isinstance(name, tuple):
         fits = (isinstance(value, dict) and name[0] in value) or (type(value) is list and type(name[0]) is int)
@@ -40,6 +42,8 @@ def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
             slot = isinstance(inside, MemberDescriptorType) and not isinstance(value, type)
             yield (value, name, getattr(value, name, None)) if slot else (kind.__dict__, name, inside)
             return
+        if kind.__flags__ & MADE_AT_RUN_TIME and not kind.__module__.startswith("genesis."):
+            yield kind.__dict__, name, None  # it may be set there later
 
 
 def is_young(x: Any) -> bool:
