@@ -7,6 +7,7 @@ import logging
 import math
 import random
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -737,3 +738,108 @@ def test_a_loss_that_python_computes_is_not_told_to_be_detached():
         for _ in range(3):
             f(genesis.ones(2))
     assert "detach" not in str(told[0].message)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_stands_before_all_that_is_computed_is_done_before_it(compiled):
+    """So it is done where the computation fails, and a clock tells how long that takes."""
+    log, table = [], genesis.arange(3.0)
+
+    def f(index):
+        log.append("begun")
+        y = table.index_select(0, index) * 2
+        log.append(y.sum().item())
+        return y
+
+    f = genesis.compile(f) if compiled else f
+    for _ in range(3):
+        f(genesis.tensor([2, 1]))
+    with pytest.raises(IndexError):
+        f(genesis.tensor([3, 1]))
+    assert log == ["begun", 6.0] * 3 + ["begun"]
+
+
+def test_a_clock_that_is_read_before_and_behind():
+    x, times = genesis.randn(300, 300), []
+
+    @genesis.compile
+    def f(x):
+        begun = time.perf_counter()
+        y = x
+        for _ in range(100):
+            y = (y @ x).tanh()
+        times.append(time.perf_counter() - begun)
+        return y.sum()
+
+    for _ in range(4):
+        f(x)
+    assert f._recent and min(times) > 3e-4  # multiplications of 5 GFLOP
+
+
+@pytest.mark.parametrize("way", ["at once", "a function", "a function of a function", "a method"])
+def test_gradients_that_are_gone_where_a_statement_looks(way):
+    """It would see those of the call before."""
+
+    def run(compiled):
+        genesis.manual_seed(0)
+        model = nn.Linear(4, 2)
+        optimizer, seen = optim.SGD(model.parameters(), lr=0.05), []
+
+        class Log:
+            def look(self):
+                seen.append(model.weight.grad is None)
+
+        def look():
+            seen.append(model.weight.grad is None)
+
+        def outer():
+            look()
+
+        log = Log()
+
+        def step(x, y):
+            optimizer.zero_grad()
+            if way == "at once":
+                seen.append(model.weight.grad is None)
+            elif way == "a function":
+                look()
+            elif way == "a function of a function":
+                outer()
+            else:
+                log.look()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = genesis.compile(step) if compiled else step
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            losses = [step(*data(call)).item() for call in range(4)]
+        return seen, losses
+
+    seen, losses = run(True)
+    assert seen == run(False)[0] == [True] * 4
+    assert losses == pytest.approx(run(False)[1], rel=1e-5)
+
+
+def test_counts_of_an_optimizer_where_a_statement_looks_first():
+    """They do not go up before it."""
+
+    def run(compiled):
+        genesis.manual_seed(0)
+        model, seen = nn.Linear(4, 2), []
+        optimizer = optim.Adam(model.parameters(), lr=0.05)
+        weight = model.weight
+
+        def step(x, y):
+            seen.append(int(optimizer.state[weight]["step"]) if weight in optimizer.state else 0)
+            return trained(model, optimizer, x, y)
+
+        step = genesis.compile(step) if compiled else step
+        for call in range(5):
+            step(*data(call))
+        return seen, step
+
+    seen, step = run(True)
+    assert seen == run(False)[0] == [0, 1, 2, 3, 4] and step._recent

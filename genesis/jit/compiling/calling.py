@@ -140,11 +140,13 @@ def _computed(
     starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
     yield "try:"
     yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in text.given]
+    leaves = f"({''.join(f'x{i}, ' for i in range(count))})"
+    yield from [f"    {text.name(call)}((), {leaves}, done)" for call in decided.calls if call.first]
     yield from ["    " + line for line in numbers]
     more = ""
     if isinstance(step, Segments):
         done = "done" if decided.calls else "None"
-        more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, again=True))}"
+        more = f", {leaves}, {done}, {text.name(in_order(graph, again=True))}"
     if again is not None:
         yield f"    kept = {text.name(again)}.arrays if same == 1 else ()"
         more = ", kept"
@@ -236,7 +238,7 @@ def _writes(graph: Graph, step: Any) -> Iterator[tuple[Any, bool]]:
 
 def _done(text: Text, graph: Graph, count: int, decided: Decided) -> Iterator[str]:
     """What Python does when all has been computed."""
-    late = [call for call in decided.calls if not call.early]
+    late = [call for call in decided.calls if not call.first and not call.early]
     if not late:
         return
     aliases = dict(graph.program.aliases)

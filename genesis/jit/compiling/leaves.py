@@ -139,6 +139,7 @@ class HostCall:
         build: gives the function, and the cells of what it sets, for what its leaves are now
         told: which of what was computed it reads
         plain: the numbers and strings that it reads
+        first: whether it comes before all that is computed
         early: whether it comes before the step writes to tensors
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
         sets: attributes of objects of this package, or of what nobody knows
@@ -156,12 +157,14 @@ class HostCall:
         self.told: list[int] = []
         self.plain: list[Any] = []
         self.changes: list[tuple[Any, Any]] = []
-        self.blind, self.raises, self.early = True, False, False
+        self.blind, self.raises, self.first, self.early = True, False, False, False
         self.feeds, self.asks = frozenset[Var](), list[Callable[[], float]]()
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
         self.trusted = False
         self.writes = False  # whether it writes to tensors
         self.draws = False  # whether it may draw random numbers
+        self.sees_gradients = False  # whether it, or what it calls, asks for a .grad
+        self.assigned = False  # whether some .grad was set, or removed, before it
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done
         self.stamp: tuple[int, ...] = ()

@@ -37,6 +37,7 @@ from genesis.jit.compiling.stops import Anew
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.writers import CHANGING_FIRST, CONTAINERS, OF_OPERATOR
 from genesis.jit.compiling.young import MADE_AT_RUN_TIME, is_young, stores_in
+from genesis.jit.guards import functions_in
 from genesis.jit.traced import Cell, Traced
 
 _CONTAINERS = (list, dict, set, deque)
@@ -139,6 +140,8 @@ class Reading:
                 raise NotKept(
                     message("compile", f"how often a tensor was written to is asked for at {self.call.title}")
                 )
+            if isinstance(node, ast.Attribute) and node.attr == "grad":
+                self.call.blind, self.call.sees_gradients = False, True
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 self.call.may_raise = True
             if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _DIVIDING):
@@ -300,6 +303,7 @@ class Reading:
             known = not ours and _is_foreign(inside.__code__.co_filename)
             self.call.draws = self.call.draws or not (known or (ours and inside.__name__ in _TELLING))
             self.call.raises = self.call.raises or inside.__name__ in _EXITS
+            self.call.sees_gradients |= any(["grad" in f.__code__.co_names for f in functions_in(inside, set())])
         elif function is UNKNOWN:
             known, self.call.draws = False, True
         else:
