@@ -22,6 +22,7 @@ from genesis.kernels.llvm.units import FLOAT32
 
 TERMS, FEWER = 256, 128  # of a block; where those of the first matrix are lines of memory apart
 HIGH = 96  # rows of a block, about
+LOW = 64  # at least, where there would be few blocks
 UNITS = 6  # of blocks, at least, where there is enough to do
 AHEAD = 16  # terms by which memory is asked for before it is read
 COPIED = 96  # terms from which operands are copied
@@ -66,9 +67,11 @@ class Plan:
         times = units.UNITS[p.unit].times
         least = max(-(-FEW // max(p.n * p.k, 1)), HIGH * times)  # rows of a block
         self.blocks = max(p.m // least, 1)
+        self.count = math.prod([n for n, *_ in p.batch])
+        if self.blocks * self.count < UNITS <= p.m // (least * LOW // HIGH):  # alike, which those of columns are not
+            self.blocks = UNITS
         self.high = _multiple(-(-p.m // self.blocks), self.rows, p.m)
         self.blocks = -(-p.m // self.high)
-        self.count = math.prod([n for n, *_ in p.batch])
         panels = -(-p.n // self.width)
         work = self.high * self.width * p.k  # of a panel
         worth = max(panels * work // (FEW * times), 1)
@@ -280,7 +283,7 @@ class Tiles(Code):
             else:
                 line = self.at(panel, self.times(term.index, str(p.b[1])))
                 others = [self.some(line, v, columns) for v in range(vectors)]
-            self._fetch_ahead(p, lines[0], at, line, vectors)
+            self._fetch_ahead(p, line, vectors)
             term.next = []
             for r in range(rows):
                 x = self.spread(lines[r], at)
@@ -310,14 +313,15 @@ class Tiles(Code):
                 at = self.at(line, str(v * self.lanes))
                 self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
 
-    def _fetch_ahead(self, p: Product, rows: str, at: str, line: str, vectors: int) -> None:
-        """Ask for what is read some terms later where it is not copied: the processor does not foresee long steps."""
-        wanted = []
-        if not self.plan.copies_b and not p.panels:
-            wanted += [self.at(line, str(AHEAD * p.b[1] + v * self.lanes)) for v in range(vectors)]
-        if not self.plan.copies_a and p.a[1] == 1:
-            wanted.append(self.at(rows, self.add(at, str(AHEAD * p.a[2]))))
-        self.lines += [f"  call void @llvm.prefetch.p0(ptr {x}, i32 0, i32 3, i32 1)" for x in wanted]
+    def _fetch_ahead(self, p: Product, line: str, vectors: int) -> None:
+        """Ask for rows of the second matrix that are read some terms later, where they are not copied: the processor does
+        not foresee long steps. Of the first that costs more than it saves: rows far apart share few sets of the cache.
+        """
+        if self.plan.copies_b or p.panels:
+            return
+        for v in range(vectors):
+            at = self.at(line, str(AHEAD * p.b[1] + v * self.lanes))
+            self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def _bias(self, p: Product, column: str, v: int, columns: int) -> str:
         if p.bias is None:

@@ -42,6 +42,18 @@ def test_sums_stay_in_registers(n, tile, monkeypatch):
     assert not [line for line in inside if re.search(r"\(%rsp|^\.L", line)]
 
 
+@pytest.mark.parametrize("n", [64, 128])
+def test_few_blocks_of_rows_are_alike(n):
+    """Where threads could have blocks of columns of several widths, or one block of rows more than the other."""
+    plan = Plan(product(512, n, 2048, lines=True), 16)
+    assert (plan.blocks, plan.columns, plan.chunks) == (6, 1, 6)
+
+
+def test_what_is_asked_for_ahead_are_rows_of_the_second_matrix():
+    p = product(96, 48, 512, lines=True)
+    assert code("k", p, Plan(p, 16), Tiles(16, p)).count("call void @llvm.prefetch") == 3
+
+
 @pytest.mark.parametrize("k", [1, FEWER - 1, FEWER, FEWER + 1, TERMS + 3, 700])
 @pytest.mark.parametrize("n", [64, 16, 200])
 @pytest.mark.parametrize("lines", [False, True])
