@@ -25,6 +25,14 @@ def test_the_tables_of_steps_are_made_once_for_arrays_of_the_same_sizes(monkeypa
     assert genesis.equal(layer(genesis.ones(6, 2, 3))[0], layer(genesis.ones(7, 2, 3))[0][:6])
 
 
+@pytest.mark.parametrize(("kind", "functions"), [("lstm", 5), ("gru", 3), ("tanh", 1), ("relu", 0)])
+def test_the_arithmetic_of_a_cell_is_there_once_for_rows_whose_products_are_computed_together(kind, functions):
+    """Of several rows side by side it needs more numbers at a time than there are registers."""
+    target = recurrent.code.Target(16, True)
+    text, rows = recurrent.code.forward(kind, target, True), target.rows(kind)
+    assert text.count("= call <16 x float> @llvm.x86.avx512.rcp14") == functions * rows.bit_length()
+
+
 def test_states_of_layers_are_stacked_by_one_view():
     x = genesis.ones(2, 3, requires_grad=True)
     out = genesis.stack([x, x * 2])

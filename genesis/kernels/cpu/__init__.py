@@ -8,7 +8,7 @@
 `attention`   attention, fused
 `channel_norm`  batch and instance norm, fused; `group_norm` group norm
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
-`recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
+`recurrent`   recurrent layers, fused; their machine code in `recurrent_code` and `recurrent_cells`
 `grids`       images between their elements, fused
 `pooling`     the largest of windows, fused; `running` sums and products along a dimension
 `optim`       optimizer steps

@@ -27,8 +27,10 @@ from genesis.kernels.native import runtime
 from genesis.kernels.native.pace import Pace
 
 if TYPE_CHECKING:
+    from genesis.kernels.cpu import recurrent_cells as cells
     from genesis.kernels.cpu import recurrent_code as code
 else:
+    cells = Late("genesis.kernels.cpu.recurrent_cells")
     code = Late("genesis.kernels.cpu.recurrent_code")  # needed where there is llvmlite, and recurrent layers
 
 STEPS = 4  # from how many steps it pays to bring the weights in order
@@ -84,7 +86,7 @@ def _sizes_fit(kind: str, states: int, shapes: Sequence[tuple[int, ...]], batch_
         input == (_rows(batch_sizes), shapes[1 + states][-1])
         and all([shape == (batch_sizes[0], size) for shape in others[:states]])
         and size > 0 < math.prod(input)
-        and all([shape[0] == code.GATES[kind] * size for shape in others[states:]])
+        and all([shape[0] == cells.GATES[kind] * size for shape in others[states:]])
     )
 
 
@@ -110,7 +112,7 @@ class Layer:
     """One call: sizes, the steps in their order, and arrays padded to whole groups of hidden units."""
 
     def __init__(self, kind: str, size: int, counts: Any, offsets: Any) -> None:
-        self.kind, self.size, self.gates = kind, size, code.GATES[kind]
+        self.kind, self.size, self.gates = kind, size, cells.GATES[kind]
         self.lanes, self.width = _target().lanes, _padded(size)
         self.counts, self.offsets = counts, offsets
         ends = [(int(counts[i]), int(offsets[i])) for i in (0, -1)]  # the first step in memory has most rows
@@ -153,7 +155,7 @@ class Layer:
 
     def products(self, input: Any, packed: Any, kept: bool) -> Any:
         """Of all rows of the input with the weights of all gates, where these will be in the records."""
-        out, rows = self.empty(self.rows, code.vectors(self.kind, kept)), np.ascontiguousarray(input)
+        out, rows = self.empty(self.rows, cells.vectors(self.kind, kept)), np.ascontiguousarray(input)
         addresses = [memory.address(a) for a in (rows, packed, out)]
         parts = min(get_num_threads(), rows.size * self.gates * self.size // PART)
         slices = 2 * parts if parts > 1 else 1
@@ -251,7 +253,7 @@ def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
 def _infer(kind: str, states: int, arguments: Any) -> tuple[Spec, tuple[Any, ...]]:
     size, batch_sizes = arguments[2 + states].shape[1], arguments[5 + states]
     rows, width, numbers = sum(batch_sizes), _padded(size), Spec((len(batch_sizes),), np.dtype(np.int64))
-    kept = (numbers, numbers, Spec((rows, code.KEPT[kind] * width), F32), Spec((rows, width), F32))
+    kept = (numbers, numbers, Spec((rows, cells.KEPT[kind] * width), F32), Spec((rows, width), F32))
     return Spec((rows + states * batch_sizes[0], size), F32), ("input", "weight_ih", "weight_hh", *kept)
 
 

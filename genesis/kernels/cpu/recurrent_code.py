@@ -1,5 +1,5 @@
-"""LLVM code for the steps of a recurrent layer: products with the recurrent weights and what follows element by element,
-while the sums are still in registers.
+"""LLVM code for the steps of a recurrent layer: products with the recurrent weights and what follows element by element
+(`recurrent_cells`), of a few rows at a time, whose sums are still near.
 
 A step is a phase of native code, and a chunk of it some sequences and some hidden units (`genesis.kernels.native`): no
 unit of a step needs another one's result, all need those of the step before.
@@ -18,13 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from genesis.kernels.cpu import recurrent_cells as cells
+from genesis.kernels.cpu.recurrent_cells import GATES, KEPT
 from genesis.kernels.llvm.nests import Code, declarations
 from genesis.kernels.llvm.products import transposed
 
-GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
-# vectors of a record: behind the gates the cell before and the tanh of the cell, or the last gate's recurrent part; of a
-# layer without gates the result
-KEPT = {"lstm": 6, "gru": 4, "tanh": 1, "relu": 1}
 ROWS = {"lstm": 4, "gru": 4, "tanh": 8, "relu": 8}  # computed at a time: accumulators for 32 registers
 
 
@@ -62,17 +60,6 @@ def products(
             x = code.spread(base, code.add(at, loop.index))
             loop.next += [code.fma(x, vectors[j], loop.values[i * columns + j]) for j in range(columns)]
     return [loop.values[i * columns : (i + 1) * columns] for i in range(rows)]
-
-
-def vectors(kind: str, kept: bool) -> int:
-    """How many a record has; without gradients the gates are all."""
-    return KEPT[kind] if kept else GATES[kind]
-
-
-def _record(code: Code, count: int, row: str, unit: str) -> list[str]:
-    """Where the vectors of a record are."""
-    first = code.times(code.add(code.times(row, "%width"), unit), str(count))
-    return [code.add(first, str(j * code.lanes)) for j in range(count)]
 
 
 PACK = ("weight", "packed"), ("first", "last", "features", "width", "gates")
@@ -117,7 +104,7 @@ def inputs(kind: str, target: Target, kept: bool) -> str:
             zeros = [[code.constant(0.0)] * gates for _ in rows]
             left = [("%input", code.times(r, "%features")) for r in rows]
             for r, sums in zip(rows, products(code, zeros, left, panel, "%features"), strict=True):
-                for value, at in zip(sums, _record(code, vectors(kind, kept), r, units.index), strict=False):
+                for value, at in zip(sums, cells.record(code, cells.vectors(kind, kept), r, units.index), strict=False):
                     code.store(value, "%kept", at)
 
         blocks_of_rows(code, "%first", "%last", target.rows(kind), block)
@@ -198,6 +185,7 @@ def forward(kind: str, target: Target, kept: bool) -> str:
     is for after it, in turn.
     """
     code, gates = _Step(target.lanes, POINTERS[kind], target.lanes), GATES[kind]
+    code.lines.append(f"  %sums = alloca [{target.rows(kind) * gates * target.lanes} x float], align 64")
     offset, last = code.rows(code.phase)
     here, there = code.put(f"and i64 {code.phase}, 1"), code.put(f"and i64 {code.add(code.phase, '1')}, 1")
     for name, which in (("%hidden", here), ("%next", there)):
@@ -218,52 +206,17 @@ def forward(kind: str, target: Target, kept: bool) -> str:
 
 
 def _forward_block(code: Code, kind: str, kept: bool, offset: str, unit: str, panel: str, row: str, count: int) -> None:
-    """Some rows of one step, for one group of hidden units."""
+    """Some rows of one step, for one group of hidden units: the products of all of them, then element by element in
+    `cells.PARTS`, one row after the other. A part is short, so that the processor is at several rows at a time.
+    """
     gates, rows = GATES[kind], [code.add(row, str(i)) for i in range(count)]
-    parts = [code.add(unit, code.times("%width", str(j))) for j in range(gates + (kind == "gru"))]
-    bias = [code.load("%bias", part) for part in parts]
-    records = [_record(code, vectors(kind, kept), code.add(r, offset), unit) for r in rows]
-    sums = [[code.plus(code.load("%kept", at), b) for at, b in zip(line, bias, strict=False)] for line in records]
-    of_input = [line[gates - 1] for line in sums]
-    if kind == "gru":  # the last gate's recurrent part is scaled before it is added
-        sums = [[*line[:2], bias[-1]] for line in sums]
-    else:
-        sums = [line[:gates] for line in sums]
-    starts = [code.times(r, "%width") for r in rows]
-    sums = products(code, sums, [("%hidden", start) for start in starts], panel, "%size")
-    for r, start, line, record, x in zip(rows, starts, sums, records, of_input, strict=True):
-        here = code.add(start, unit)
-        if kind == "lstm":
-            out, values = _lstm(code, line, here)
-        elif kind == "gru":
-            out, values = _gru(code, line, x, here)
-        else:
-            zero = code.constant(0.0)
-            out = code.tanh(line[0]) if kind == "tanh" else code.where("olt", line[0], zero, zero, line[0])
-            values = [out]
-        for value, at in zip(values, record, strict=False) if kept else ():
-            code.store(value, "%kept", at)
-        there = code.add(code.times(code.add(r, offset), "%width"), unit)
-        if kept:
-            code.store(code.load("%hidden", here), "%before", there)
-        code.store(out, "%out", there)
-        code.store(out, "%next", here)
-
-
-def _lstm(code: Code, line: Sequence[str], here: str) -> tuple[str, list[str]]:
-    """The result, and what is kept."""
-    i, f, o = (code.sigmoid(line[j]) for j in (0, 1, 3))
-    g, before = code.tanh(line[2]), code.load("%cell", here)
-    cell = code.fma(f, before, code.mul(i, g))
-    tanh = code.tanh(cell)
-    code.store(cell, "%cell", here)
-    return code.mul(o, tanh), [i, f, g, o, before, tanh]
-
-
-def _gru(code: Code, line: Sequence[str], x: str, here: str) -> tuple[str, list[str]]:
-    r, z = code.sigmoid(line[0]), code.sigmoid(line[1])
-    n = code.tanh(code.fma(r, line[2], x))
-    return code.fma(z, code.minus(code.load("%hidden", here), n), n), [r, z, n, line[2]]
+    bias = [cells.bias(code, unit, j + (kind == "gru" and j == 2)) for j in range(gates)]
+    sums = products(code, [bias] * count, [("%hidden", code.times(r, "%width")) for r in rows], panel, "%size")
+    for i, value in enumerate([value for line in sums for value in line]):
+        code.store(value, "%sums", str(i * code.lanes))
+    for part in cells.PARTS[kind]:
+        with code.loop("0", str(count), "1") as one:
+            part(cells.Row(code, kind, kept, offset, unit, row, one.index))
 
 
 BACK = {
@@ -320,44 +273,8 @@ def _backward_unit(code: Code, kind: str, here: str, row: str, unit: str, line: 
     """Gradients of one group of units in one row of a step."""
     there = code.add(code.times(row, "%width"), unit)
     gh = code.plus(code.load("%gh", here), code.load("%g", there))
-    kept = [code.load("%kept", at) for at in _record(code, KEPT[kind], row, unit)]
-    if kind == "lstm":
-        gradients = _lstm_gradients(code, gh, kept, here)
-    elif kind == "gru":
-        gradients = _gru_gradients(code, gh, kept, here, there)
-    elif kind == "tanh":
-        gradients = [code.mul(gh, code.complement(code.mul(kept[0], kept[0])))]
-    else:
-        zero = code.constant(0.0)
-        gradients = [code.where("ogt", kept[0], zero, gh, zero)]
+    kept = [code.load("%kept", at) for at in cells.record(code, KEPT[kind], row, unit)]
+    gradients = cells.gradients(code, kind, gh, kept, here, there)
     to = code.add(code.times(row, line), unit)
     for j, value in enumerate(gradients):
         code.store(value, "%ggates", code.add(to, code.times("%width", str(j))))
-
-
-def _slope(code: Code, y: str) -> str:
-    """Of a sigmoid, by its value."""
-    return code.mul(y, code.complement(y))
-
-
-def _lstm_gradients(code: Code, gh: str, kept: Sequence[str], here: str) -> list[str]:
-    i, f, g, o, before, tanh = kept
-    gc = code.fma(code.mul(gh, o), code.complement(code.mul(tanh, tanh)), code.load("%gc", here))
-    code.store(code.mul(gc, f), "%gc", here)
-    return [
-        code.mul(code.mul(gc, g), _slope(code, i)),
-        code.mul(code.mul(gc, before), _slope(code, f)),
-        code.mul(code.mul(gc, i), code.complement(code.mul(g, g))),
-        code.mul(code.mul(gh, tanh), _slope(code, o)),
-    ]
-
-
-def _gru_gradients(code: Code, gh: str, kept: Sequence[str], here: str, there: str) -> list[str]:
-    """Of the last gate, of the first two, and of the last one's recurrent part."""
-    r, z, n, inner = kept
-    before = code.load("%before", there)
-    code.store(code.mul(gh, z), "%gh", here)
-    gn = code.mul(code.mul(gh, code.complement(z)), code.complement(code.mul(n, n)))
-    gr = code.mul(code.mul(gn, inner), _slope(code, r))
-    gz = code.mul(code.mul(gh, code.minus(before, n)), _slope(code, z))
-    return [gn, gr, gz, code.mul(gn, r)]
