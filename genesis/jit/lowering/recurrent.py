@@ -31,11 +31,13 @@ _text = functools.cache(lambda which, kind, *options: getattr(code, which)(kind,
 
 
 class _Layer(Sizes):
-    """A layer whose sequences have the same length, and what its kernels are made of."""
+    """A layer whose sequences have the same length, and what its kernels are made of. Chunks are ``parts`` of the sequences
+    that need nothing of each other.
+    """
 
     def __init__(self, memory: Memory, call: Call, kind: str, size: int, *steps: Any) -> None:
         super().__init__(kind, _target().lanes, size, *steps)
-        self.memory, self.call = memory, call
+        self.memory, self.call, self.parts = memory, call, max(self.batch // SEQUENCES, 1)
         if size % self.lanes or not self.rows * size:
             raise Unknown("hidden units that do not fill vectors")
         self.made: Made = []
@@ -76,12 +78,11 @@ class _Layer(Sizes):
         """The steps: one kernel, whose chunks are sequences that need nothing of each other; where these are few, a phase
         for each step, whose chunks are hidden units.
         """
-        parts = self.batch // SEQUENCES
-        phases = [range(count)] if parts > 1 else [range(p, p + 1) for p in range(count)]
-        shares = 1 if parts > 1 else min(SHARES, self.groups // columns)
-        text = _text(which, self.kind, True if which == "forward" else columns)
+        phases = [range(count)] if self.parts > 1 else [range(p, p + 1) for p in range(count)]
+        shares = 1 if self.parts > 1 else min(SHARES, self.groups // columns)
+        text = _text(which, self.kind, *([True] if which == "forward" else [columns, True]))
         offsets = self.offsets((which == "backward") != self.reverse)
-        sizes = self.steps, self.size, self.size, self.batch, max(parts, 1), shares
+        sizes = self.steps, self.size, self.size, self.batch, self.parts, shares
         own = f"{self.kind}_{which}_{named(text)}"
         for some in phases:
             wrapper = _wrapper(own, offsets, self.batch, [n for _, n in operands], sizes, some)
@@ -94,7 +95,7 @@ class _Layer(Sizes):
                     for phase in some:
                         oracle(self, given, phase, offsets)
 
-            kernel = Kernel(name, whole, max(parts, 1) * shares, frozenset(writes), python=python)
+            kernel = Kernel(name, whole, self.parts * shares, frozenset(writes), python=python)
             self.made.append(Stage(kernel, tuple([root for root, _ in operands])))
 
 
@@ -214,23 +215,28 @@ def backward(memory: Memory, call: Call) -> Made:
     of_states = [
         layer.copy(state, (ours, begin + (rows + i * batch) * size), (size, 1)) for i in range(1 + (kind == "lstm"))
     ]
-    gates = Var(Spec((rows, layer.stored * size), F32))
+    gates, sums = (Var(Spec((n, layer.stored * size), F32)) for n in (rows, layer.parts))
     operands = [(ours, begin), layer.given(records), back, of_states[0], (gates, 0), *of_states[1:]]
-    writes = range(3, len(operands))
-    if kind == "gru":
-        operands.append(layer.given(before))
-    oracle = functools.partial(backward_step, columns=columns)
-    layer.steps_of("backward", layer.steps + 1, operands, tuple(writes), columns, oracle)
+    writes = [*range(3, len(operands)), len(operands) + (kind == "gru")]
+    operands += [layer.given(before)] if kind == "gru" else []
+    operands.append((sums, 0))
+    oracle = functools.partial(backward_step, columns=columns, parts=layer.parts)
+    layer.steps_of("backward", layer.steps + 1, operands, writes, columns, oracle)
     outs = iter(call.outs)
     wanted = [None if need is None else next(outs) for need in needs[: 5 + len(of_states)]]
-    _results(layer, wanted, gates, (input, weight_ih, before), of_states)
+    _results(layer, wanted, gates, sums, (input, weight_ih, before), of_states)
     return layer.made
 
 
 def _results(
-    layer: _Layer, wanted: Sequence[Var | None], gates: Var, others: tuple[Var, Var, Var], states: Sequence[Operand]
+    layer: _Layer,
+    wanted: Sequence[Var | None],
+    gates: Var,
+    sums: Var,
+    others: tuple[Var, Var, Var],
+    states: Sequence[Operand],
 ) -> None:
-    """The gradients of the arguments, from those of what went into the gates."""
+    """The gradients of the arguments, from those of what went into the gates and their sums over the steps."""
     input, weight, before = others
     size, (of_input, *of_states) = layer.size, wanted[: 1 + len(states)]
     of_weight, of_recurrent, of_bias, of_recurrent_bias = wanted[1 + len(states) :]
@@ -254,8 +260,8 @@ def _results(
         layer.call_of("matmul_tn", theirs, before, out=of_recurrent)
     for out, pieces in ((of_bias, layer.pieces), (of_recurrent_bias, [(layer.stored - layer.gates, 0, layer.gates)])):
         for stored, own, count in pieces if out is not None else ():
-            shape, strides = (layer.rows, count * size), (layer.stored * size, 1)
-            layer.copy(shape, (gates, stored * size), strides, out, own * size, (0, 1), (0,))
+            shape, strides = (layer.parts, count * size), (layer.stored * size, 1)
+            layer.copy(shape, (sums, stored * size), strides, out, own * size, (0, 1), (0,))
 
 
 def _as_stored(layer: _Layer, weight: Var) -> Var:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.kernels.cpu.recurrent_code import GATES, KEPT
+from genesis.kernels.cpu.recurrent_cells import GATES, KEPT
 
 
 class Sizes:
@@ -68,7 +68,9 @@ def forward_step(sizes: Sizes, arrays: list[Any], phase: int, offsets: Sequence[
     states[1 - phase % 2] = out
 
 
-def backward_step(sizes: Sizes, arrays: list[Any], phase: int, offsets: Sequence[int], columns: int) -> None:
+def backward_step(
+    sizes: Sizes, arrays: list[Any], phase: int, offsets: Sequence[int], columns: int, parts: int
+) -> None:
     n, size, skipped = sizes.batch, sizes.size, sizes.stored - sizes.gates
     gates = arrays[4][: sizes.rows * sizes.stored * size].reshape(sizes.rows, sizes.stored, sizes.groups, sizes.lanes)
     gh = sizes.states(arrays[3])
@@ -83,7 +85,11 @@ def backward_step(sizes: Sizes, arrays: list[Any], phase: int, offsets: Sequence
     kept = sizes.records(arrays[1])[here : here + n].swapaxes(0, 1)
     other = {"lstm": sizes.states, "gru": lambda before: before[first:last].reshape(gh.shape)}.get(sizes.kind)
     g = gh + arrays[0][first:last].reshape(gh.shape)
-    gates[here : here + n] = np.stack(CELLS[sizes.kind][1](g, kept, gh, *[other(a) for a in arrays[5:] if other]), 1)
+    gates[here : here + n] = np.stack(CELLS[sizes.kind][1](g, kept, gh, *[other(a) for a in arrays[5:-1] if other]), 1)
+    sums = arrays[-1][: parts * sizes.stored * size].reshape(parts, -1)
+    for part, total in enumerate(sums):
+        rows = gates[here + n * part // parts : here + n * (part + 1) // parts].reshape(-1, total.size)
+        total[...] = rows.sum(0) + (total if phase else 0)
 
 
 # ---- kinds of cells: the result and what is kept, of the sums of inputs and of states; the gradients of the gates

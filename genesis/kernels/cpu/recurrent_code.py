@@ -160,9 +160,9 @@ class _Step(Code):
         for i, name in enumerate((*pointers, *ORDER, *SIZES)):
             kind = "i64" if name in SIZES else "ptr"
             self.lines.append(f"  %{name} = load {kind}, ptr {self.at('%words', str(i), 'i64')}")
-        part = self.put("sdiv i64 %chunk, %shares")
-        share = self.put(f"sub i64 %chunk, {self.times(part, '%shares')}")
-        self.divide("%first", "%last", "%batch", part, "%parts", 1)
+        self.part = self.put("sdiv i64 %chunk, %shares")
+        share = self.put(f"sub i64 %chunk, {self.times(self.part, '%shares')}")
+        self.divide("%first", "%last", "%batch", self.part, "%parts", 1)
         self.divide("%begin", "%end", self.put(f"sdiv i64 %width, {unit}"), share, "%shares", unit)
 
     def divide(self, first: str, last: str, count: str, which: str, parts: str, unit: int) -> None:
@@ -227,14 +227,16 @@ BACK = {
 BACK["relu"] = BACK["tanh"]
 
 
-def backward(kind: str, target: Target, columns: int) -> str:
+def backward(kind: str, target: Target, columns: int, summed: bool = False) -> str:
     """The function ``backward``: gradients of what went into the gates, from the last step to the first. The phase p has
     the products of the step before and what follows element by element of step p; there is one more than steps.
 
     ``gh`` and ``gc`` are the gradients of the states after the steps, and then before them. ``columns`` groups of hidden
-    units are computed at a time.
+    units are computed at a time. Where it is ``summed`` there is an array ``sums`` as well, for those of the biases: of
+    each part of the sequences, and right where all of them have all steps.
     """
-    code, gates = _Step(target.lanes, BACK[kind], target.lanes * columns), GATES[kind]
+    pointers = *BACK[kind], *(["sums"] if summed else [])
+    code, gates = _Step(target.lanes, pointers, target.lanes * columns), GATES[kind]
     parts = 4 if kind == "gru" else gates  # what is stored of each row: a GRU's last gate has two gradients
     line, depth = code.times("%width", str(parts)), code.times("%width", str(gates))
     with code.loop("0", code.least(code.phase, "1"), "1"):
@@ -245,7 +247,21 @@ def backward(kind: str, target: Target, columns: int) -> str:
         with code.loop("%first", last, "1") as row, code.loop("%begin", "%end", str(code.lanes)) as units:
             here = code.add(code.times(row.index, "%width"), units.index)
             _backward_unit(code, kind, here, code.add(row.index, offset), units.index, line)
+        if summed:
+            _add_to_sums(code, parts, offset, last, line)
     return code.text("backward")
+
+
+def _add_to_sums(code: _Step, parts: int, offset: str, last: str, line: str) -> None:
+    """The gradients of a step: while they are in a cache."""
+    fresh, sums = code.put(f"icmp eq i64 {code.phase}, 0"), code.at("%sums", code.times(code.part, line))
+    with code.loop("0", str(parts), "1") as gate, code.loop("%begin", "%end", str(code.lanes)) as units:
+        at = code.add(code.times(gate.index, "%width"), units.index)
+        before = code.put(f"select i1 {fresh}, {code.vector} {code.constant(0.0)}, {code.vector} {code.load(sums, at)}")
+        with code.loop("%first", last, "1", [before]) as row:
+            here = code.add(code.times(code.add(row.index, offset), line), at)
+            row.next = [code.plus(row.values[0], code.load("%ggates", here))]
+        code.store(row.values[0], sums, at)
 
 
 def _backward_products(code: _Step, kind: str, columns: int, rows: int, line: str, depth: str) -> None:

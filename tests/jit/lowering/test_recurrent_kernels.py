@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import genesis
+from genesis.jit.lowering import regions
+from genesis.jit.lowering.recurrent import SEQUENCES
 from genesis.kernels.llvm import loops
 from genesis.ops.learning import recurrent
 from tests.jit.lowering.native_runs import check, ops_left_to_the_host, traced
@@ -96,6 +98,16 @@ def test_the_bits_are_the_same_for_any_number_of_threads(kind, own, batch):
     finally:
         genesis.set_num_threads(before)
     assert len(set(found)) == 1
+
+
+@kinds
+def test_gradients_of_biases_are_sums_of_parts(kind, own):
+    """Of sequences, and not of the gradients of all steps, that would have to be read once more."""
+    layer = getattr(genesis.nn, kind)(5, 32, **own)
+    program = traced(function(layer), random(7, 3 * SEQUENCES, 5).requires_grad_()).program
+    bias = program.ends[-1]
+    (stage,) = [s for phase in regions.phases(program) for s in phase.stages if bias in s.operands]
+    assert {v.spec.shape[0] for v in stage.operands if v.spec.shape != bias.spec.shape} == {3}
 
 
 @kinds
