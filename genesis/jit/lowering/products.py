@@ -7,6 +7,7 @@ is the same in several rounds is copied in panels (`in_panels`). Few rows times 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,8 +22,8 @@ from genesis.jit.lowering import amx, pairs, transposes, vectors
 from genesis.jit.lowering.listing_tiles import of_product
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
-from genesis.jit.lowering.tiles import HIGH, Plan, Product, Tiles, code, panels_code
-from genesis.jit.program import Call
+from genesis.jit.lowering.tiles import FEWER, HIGH, Plan, Product, Tiles, code, panels_code
+from genesis.jit.program import Call, Program
 from genesis.kernels.llvm import loops
 from genesis.kernels.llvm.units import FLOAT32
 
@@ -106,6 +107,46 @@ def _batch(
             new = (out.pop()[0] * n, *new[1:])
         out.append(new)
     return out
+
+
+def added_to(program: Program, calls: Sequence[Call]) -> list[Call]:
+    """The calls, where a product of columns that nothing but a sum reads is that sum, made while it is in registers. The bits
+    are the same: all of its terms are one block.
+    """
+    reads = Counter([*[v for call in program.calls for v in call.inputs], *program.ends])
+    made: dict[Var, Call] = {}
+    out: dict[int, Call] = {}
+    for call in calls:
+        last = next((v for v in reversed(call.args) if v in made), None) if _is_plain_sum(program, call) else None
+        if last is not None:
+            own = made.pop(last)
+            (other,) = [v for v in call.args if v is not last]
+            del out[id(own)]
+            out[id(call)] = Call("matmul_tn.add", (*own.args, other), call.outs, call.site)
+            continue
+        out[id(call)] = call
+        if call.op == "matmul_tn" and reads[call.outs[0]] == 1 and _is_one_block(call):
+            made[call.outs[0]] = call
+    return list(out.values())
+
+
+def _is_plain_sum(program: Program, call: Call) -> bool:
+    """Whether it is one of two matrices with memory of their own, which lie as the result does, row after row."""
+    if (
+        call.op != "add"
+        or not len(call.args) == len(call.inputs) == 2
+        or any([v in program.regions for v in call.inputs])
+    ):
+        return False
+    every = [v.spec for v in (*call.args, *call.outs)]
+    same = all([(s.shape, s.dtype) == (every[0].shape, F32) for s in every])
+    return same and all([strides_of(s) == contiguous_strides(s.shape) for s in every])
+
+
+def _is_one_block(call: Call) -> bool:
+    x, y = (v.spec for v in call.args)
+    rows = len(x.shape) == len(y.shape) == 2 and 2 <= x.shape[0] <= FEWER
+    return rows and {x.dtype, y.dtype} == {F32} and min(call.outs[0].spec.shape) >= 4
 
 
 # ---- as sums, element by element

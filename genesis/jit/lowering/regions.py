@@ -118,7 +118,7 @@ def _calls(program: Program) -> list[Call]:
     """Those that compute. What the host draws comes first: it reads nothing, and native code is not left for it."""
     calls = [call for call in program.calls if call.outs[0] not in program.regions]
     calls.sort(key=lambda call: not (draws.is_draw(call) and not draws.is_native(call)))
-    return transfers.late(program, calls)
+    return transfers.late(program, products.added_to(program, calls))
 
 
 def _of_rounds(parts: rounds.Rounds, phase: Phase) -> tuple[Stage, ...]:

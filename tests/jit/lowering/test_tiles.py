@@ -15,6 +15,7 @@ from genesis.jit.lowering.tiles import FEWER, TERMS, Plan, Product, Tiles, code
 from genesis.kernels.llvm import loops, native
 from genesis.kernels.native import runtime
 from genesis.nn import functional as F
+from genesis.ops.products.linear import matmul_tn
 
 pytestmark = pytest.mark.skipif(native.host() is None, reason="there is no llvmlite")
 
@@ -78,3 +79,50 @@ def test_weights_that_one_block_of_rows_reads_are_no_phase_of_their_own(rows, ph
     step = Step(jit.optimized(jit.trace(F.linear, x, w)).program)
     assert len(step.plan.phases) == phases
     np.testing.assert_allclose(genesis.compile(F.linear)(x, w).numpy(), x.numpy() @ w.numpy().T, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(("k", "adds"), [(2, 2), (32, 2), (FEWER, 2), (FEWER + 1, 0)])
+def test_products_of_columns_that_are_only_added_are_sums_with_the_same_bits(k, adds):
+    genesis.manual_seed(0)
+    xs, ys, z = genesis.randn(4, k, 40), genesis.randn(4, k, 24), genesis.randn(40, 24)
+
+    def tree(xs, ys, z):
+        a, b, c, d = (matmul_tn(x, y) for x, y in zip(xs, ys, strict=True))
+        return (a + c) + (d + b), z + z.mT.reshape(40, 24)
+
+    def single(x, y):
+        return matmul_tn(x, y)
+
+    step = Step(jit.optimized(jit.trace(tree, xs, ys, z)).program)
+    ops = [call.op for phase in step.plan.phases for call in phase.calls]
+    assert ops.count("matmul_tn.add") == adds and ops.count("matmul_tn") == 4 - adds
+    one = genesis.compile(single)
+    a, b, c, d = (one(x.clone(), y.clone()).numpy() for x, y in zip(xs, ys, strict=True))
+    got = step.run([xs.numpy(), ys.numpy(), z.numpy()])[0]
+    assert np.array_equal(got, (a + c) + (d + b))
+
+
+def test_products_that_others_read_or_that_lie_otherwise_are_no_such_sums():
+    x, y, z = genesis.randn(8, 16), genesis.randn(8, 12), genesis.randn(16, 12)
+
+    def ops_of(function):
+        step = Step(jit.optimized(jit.trace(function, x, y, z)).program)
+        return [call.op for phase in step.plan.phases for call in phase.calls]
+
+    def twice(x, y, z):
+        a = matmul_tn(x, y)
+        return a + z, a * 2
+
+    def doubled(x, y, z):
+        a = matmul_tn(x, y)
+        return a + a
+
+    for function in (
+        twice,
+        doubled,
+        lambda x, y, z: matmul_tn(x, y) + z[0],
+        lambda x, y, z: matmul_tn(x, y) + z.reshape(12, 16).mT,
+        lambda x, y, z: matmul_tn(x, y) + 1,
+    ):
+        assert "matmul_tn.add" not in ops_of(function)
+    assert "matmul_tn.add" in ops_of(lambda x, y, z: z + matmul_tn(x, y))
