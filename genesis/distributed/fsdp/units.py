@@ -20,7 +20,7 @@ from genesis.base.errors import DeviceError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.parameter import Parameter
-from genesis.core.graph.tensor import wrap
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import pieces
 from genesis.distributed.device_mesh import DeviceMesh
 from genesis.distributed.movement import all_gather_into_tensor
@@ -107,11 +107,11 @@ class Part:
     @no_grad()
     def add(self, rows: Any) -> None:
         """Add this rank's rows of a gradient to those that are there."""
-        g, own = wrap(pieces.in_dtype(rows, self.shard._array.dtype)), self.shard.to_local()  # type: ignore[attr-defined]
-        if own.grad is None:
-            own.grad = g
+        g, known = wrap(pieces.in_dtype(rows, self.shard._array.dtype)), Tensor.grad.fget(self.shard)  # type: ignore[attr-defined]
+        if known is None:
+            Tensor.grad.fset(self.shard, g)  # type: ignore[attr-defined]
         else:
-            own.grad.add_(g)
+            known.add_(g)
         hooks: Any = self.shard._node and self.shard._node._hooks
         if hooks is not None:
             for hook in list(hooks.post_accumulate.values()):

@@ -26,7 +26,12 @@ def _listed(name: str, tensors: Any) -> list[Tensor]:
 
 
 def _grads(name: str, parameters: Any) -> list[Any]:
-    return [p.grad for p in _listed(name, parameters) if p.grad is not None]
+    """The gradients that there are; of a `DTensor` this rank's part."""
+    return [g for p in _listed(name, parameters) if (g := _own_grad(p)) is not None]
+
+
+def _own_grad(p: Tensor) -> Any:
+    return p.grad if p._layout is None else Tensor.grad.fget(p)  # type: ignore[attr-defined]
 
 
 def _number(value: Any) -> Any:
@@ -44,15 +49,14 @@ def get_total_norm(
         RuntimeError: with ``error_if_nonfinite``, it is infinite or no number
     """
     listed = _listed("get_total_norm", tensors)
-    return _total_norm(listed, float(norm_type), error_if_nonfinite)
+    return _total_norm([_local(t) for t in listed], [t._layout for t in listed], float(norm_type), error_if_nonfinite)
 
 
 @no_grad()
-def _total_norm(tensors: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
+def _total_norm(tensors: list[Any], layouts: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
     if not tensors:
         return tensor(0.0)
-    layouts = [t._layout for t in tensors]
-    parts = [_norm_of_one(_local(t), at, norm_type) for t, at in zip(tensors, layouts, strict=True)]
+    parts = [_norm_of_one(t, at, norm_type) for t, at in zip(tensors, layouts, strict=True)]
     together = [part.to(parts[0].device) for part in parts]
     by_group: dict[str, list[int]] = {}  # of ranks that have other parts
     for i, each in enumerate(layouts):
@@ -92,7 +96,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     total = total_norm.full_tensor() if getattr(total_norm, "_layout", None) is not None else total_norm  # type: ignore[attr-defined]
     factor = (_number(max_norm) / (total + 1e-6)).clamp(max=1.0)
     for g in _grads("clip_grads_with_norm_", parameters):
-        _local(g).mul_(factor.to(g.device))
+        g.mul_(factor.to(g.device))
 
 
 def clip_grad_norm_(
@@ -112,8 +116,10 @@ def clip_grad_norm_(
     several = _listed("clip_grad_norm_", parameters)
     if not several:
         warn_user(message("clip_grad_norm_", "there are no parameters", hint="a generator can be used once"))
-    having = [p for p in several if p.grad is not None]
-    total = _total_norm([p.grad for p in having], float(norm_type), error_if_nonfinite)
+    having = [p for p in several if _own_grad(p) is not None]
+    total = _total_norm(
+        [_own_grad(p) for p in having], [p._layout for p in having], float(norm_type), error_if_nonfinite
+    )
     clip_grads_with_norm_(several, max_norm, total)
     return total
 
