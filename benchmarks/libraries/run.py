@@ -1,6 +1,6 @@
 """Models of one library, forward and backward: what benchmarks/libraries.py starts once with PyTorch and once with Genesis.
 
-    python run.py PACKAGES CASES RESULTS [--double] [NAME ...]
+    python run.py PACKAGES CASES RESULTS [--double] [--compiled] [NAME ...]
 
 A file of cases puts functions into ``tools.cases``, by name.
 """
@@ -23,7 +23,7 @@ import torch  # noqa: E402
 from tools import cases, fill  # noqa: E402
 
 warnings.simplefilter("ignore")
-DOUBLE = "--double" in names
+DOUBLE, COMPILED = "--double" in names, "--compiled" in names
 GENESIS = "genesis" in torch.__version__
 
 
@@ -47,13 +47,17 @@ def measured(case: Callable[[], Any]) -> dict[str, Any]:
         made = made.double() if DOUBLE else made
         fill(made)
         made.eval()
-    out = [t for t in tensors(made(*arguments, **(keywords[0] if keywords else {}))) if t.is_floating_point()]
+    called, keywords = made, keywords[0] if keywords else {}
+    if COMPILED:
+        called = torch.compile(made)
+        called(*arguments, **keywords)  # the first call may run as it is
+    out = [t for t in tensors(called(*arguments, **keywords)) if t.is_floating_point()]
     loss = sum((t.double() * torch.cos(torch.arange(t.numel()).reshape(t.shape).double())).sum() for t in out)
     sizes = [float(t.detach().double().abs().mean()) for t in out]
     if isinstance(made, torch.nn.Module) and isinstance(loss, torch.Tensor) and loss.requires_grad:
         loss.backward()
         sizes += [float(p.grad.double().abs().mean()) for p in made.parameters() if p.grad is not None]
-    return {"sizes": sizes, "seconds": time.perf_counter() - started}
+    return {"sizes": sizes, "seconds": time.perf_counter() - started, "module": isinstance(made, torch.nn.Module)}
 
 
 def without_compiled_operations() -> None:
@@ -104,7 +108,11 @@ def main() -> None:
         if chosen and name not in chosen:
             continue
         try:
-            report[name] = measured(case)
+            with warnings.catch_warnings(record=COMPILED) as told:
+                warnings.simplefilter("always" if COMPILED else "ignore")
+                report[name] = measured(case)
+            left = [str(w.message).partition("as it is: ")[2] for w in told or () if "is not compiled" in str(w.message)]
+            report[name]["left"] = left[0].splitlines()[0] if left else ""
         except Exception as error:
             report[name] = {"error": f"{type(error).__name__}: {error}"[:300]}
         print(name, flush=True)
