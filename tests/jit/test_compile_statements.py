@@ -843,3 +843,20 @@ def test_counts_of_an_optimizer_where_a_statement_looks_first():
 
     seen, step = run(True)
     assert seen == run(False)[0] == [0, 1, 2, 3, 4] and step._recent
+
+
+def test_a_statement_with_an_annotation():
+    log = []
+
+    note = lambda value: (log.append(value), len(log))[1]  # noqa: E731  # no statement that could be done apart
+
+    def function(x):
+        count: int = note(x.sum().item())
+        log.append(count)
+        return x * 2
+
+    compiled = genesis.compile(function)
+    for n in range(4):
+        assert compiled(genesis.ones(3) * n).tolist() == [2 * n] * 3
+    assert log == [0, 1, 3, 3, 6, 5, 9, 7]
+    assert compiled._recent

@@ -22,7 +22,7 @@ import numpy as np
 
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import PLAIN, HostNumber
+from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber
 from genesis.core.graph.version import WRITES
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
 from genesis.jit.compiling.reads import Reads
@@ -140,6 +140,7 @@ class Watch(Reads):
                 self._written.setdefault(id(frame.f_back), set()).add(frame.f_back.f_lasti)
             return
         if kind is _FOREIGN and self._caller(frame) is _OURS:
+            self._in_library(frame, event, arg)
             return
         if kind is _OURS or kind is _BETWEEN:
             if kind is _BETWEEN and event == "call":
@@ -151,6 +152,30 @@ class Watch(Reads):
             self._entered(frame, code)
         elif event == "return":
             self._left(frame, code)
+
+    def _in_library(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Code of another package that this one calls, as ``forward`` of its modules: what it writes into modules and
+        into lists and dictionaries that were there before is an effect, and what it reads of modules is noted; it may
+        keep account of other things, as most packages do.
+        """
+        code = frame.f_code
+        if event == "c_call":
+            owner = getattr(arg, "__self__", None)
+            if isinstance(owner, CONTAINERS) and not is_young(owner):
+                self._called(frame, arg)
+            return
+        module = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        if not isinstance(module, Dependable) or is_young(module):
+            return
+        stores = [store for store in stores_of(code) if store.sure and store.target == code.co_varnames[:1]]
+        if event == "call" and stores:
+            self._entered(frame, code)
+        elif event == "return":
+            for store in stores:
+                self._note(f"a write to {code.co_varnames[0]}.{store.name}", frame, store.at)
+            for from_globals, chain in reads_of(code):
+                if not from_globals and chain[0] == code.co_varnames[0]:
+                    self._read(frame, from_globals, chain)
 
     def _kind(self, code: CodeType) -> str:
         """Whose code this is."""

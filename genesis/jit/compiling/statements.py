@@ -155,7 +155,7 @@ class _Taking(ast.NodeTransformer):
         call = f"__import__({__name__!r}, fromlist=['host']).host({_name_of(node)}, {tuple(sorted(used & self.own))}, {tuple(own)})"
         lines.append(f"return {call}" if isinstance(node, ast.Return) else call)
         made: Any = ast.parse("\n".join(lines)).body
-        made[-2].body[-1:] = [node]
+        made[-2].body[-1:] = [_without_annotation(node)]
         for part in (*made[:-2], made[-1], made[-2], *made[-2].body[:-1]):
             for inner in ast.walk(part) if part is not made[-2] else [part]:
                 inner.lineno = inner.end_lineno = node.lineno
@@ -163,6 +163,13 @@ class _Taking(ast.NodeTransformer):
 
 
 # ---- trees
+
+
+def _without_annotation(statement: ast.stmt) -> ast.stmt:
+    """``x: int = 1`` as ``x = 1``: a name that is declared as another function's has no annotation."""
+    if not isinstance(statement, ast.AnnAssign) or statement.value is None:
+        return statement
+    return ast.copy_location(ast.Assign([statement.target], statement.value), statement)
 
 
 def _name_of(statement: ast.stmt) -> str:
