@@ -12,6 +12,7 @@ from genesis import nn
 pytest.importorskip("llvmlite")
 
 PACKAGE = """
+import genesis
 from genesis import nn
 
 class Config:
@@ -35,6 +36,48 @@ class Remembering(nn.Module):
     def forward(self, x):
         before, self.last = self.last, x.detach() * 2
         return x if before is None else x + before
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.log = nn.Linear(3, 3), []
+        self.layer.register_forward_hook(self.hook)
+
+    def hook(self, module, inputs, output):
+        self.log.append(round(output.detach().sum().item(), 3))
+        return output * 2
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Adam(genesis.optim.Optimizer):
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr})
+
+    @genesis.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["step"], state["mean"] = 0, genesis.zeros_like(p)
+                state["step"] += 1
+                state["mean"].mul_(0.9).add_(p.grad, alpha=0.1)
+                p.sub_(state["mean"] / (1 - 0.9 ** state["step"]), alpha=group["lr"])
+
+class Halving(genesis.optim.lr_scheduler.LRScheduler):
+    def get_lr(self):
+        return [base * 0.5**self.last_epoch for base in self.base_lrs]
+
+class Average:
+    def __init__(self, module):
+        self.count, self.values = 0, [p.detach().clone() for p in module.parameters()]
+
+    def update(self, module):
+        self.count += 1
+        kept = min(0.9, (1 + self.count) / (10 + self.count))
+        for value, p in zip(self.values, module.parameters()):
+            value.mul_(kept).add_(p.detach(), alpha=1 - kept)
 
 class Scaled(nn.Module):
     def __init__(self):
@@ -61,7 +104,7 @@ def package(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:compile")
 @pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize("name", ["Counting", "Remembering"])
+@pytest.mark.parametrize("name", ["Counting", "Remembering", "Hooked"])
 def test_what_they_write_is_written_at_each_call(package, name, inside):
     def run(compiled):
         genesis.manual_seed(0)
@@ -69,9 +112,11 @@ def test_what_they_write_is_written_at_each_call(package, name, inside):
         net = nn.Sequential(module, nn.ReLU()) if inside else module
         net = genesis.compile(net) if compiled else net
         xs = [genesis.randn(2, 3) for _ in range(7)]
-        return [net(x).tolist() for x in xs], getattr(module, "calls", 0), getattr(module, "log", [])
+        values = [y for x in xs for y in net(x).flatten().tolist()]
+        return values, getattr(module, "calls", 0), getattr(module, "log", [])
 
-    assert run(True) == run(False)
+    for actual, expected in zip(run(True), run(False), strict=True):
+        assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -83,3 +128,32 @@ def test_what_they_read_may_change(package, inside):
         exec(change, {"m": module})
         assert function(x).item() == module(x).item(), change
     assert function._compiled._recent
+
+
+@pytest.mark.filterwarnings("ignore:compile", "ignore:lr_scheduler")
+@pytest.mark.parametrize("then", ["nothing", "a schedule", "an average"])
+def test_their_optimizers_count_at_each_call(package, then):
+    def run(compiled):
+        genesis.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = package.Adam(model.parameters())
+        schedule, average = package.Halving(optimizer), package.Average(model)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            if then == "a schedule":
+                schedule.step()
+            if then == "an average":
+                average.update(model)
+            return loss
+
+        called = genesis.compile(step) if compiled else step
+        losses = [called(genesis.ones(4, 3) * n).item() for n in range(1, 8)]
+        kept = [*losses, *model.weight.flatten().tolist(), *average.values[0].flatten().tolist()]
+        return kept, optimizer.state[model.weight]["step"], optimizer.param_groups[0]["lr"], average.count
+
+    for actual, expected in zip(run(True), run(False), strict=True):
+        assert actual == pytest.approx(expected, rel=1e-4)

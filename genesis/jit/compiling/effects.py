@@ -43,7 +43,10 @@ from genesis.jit.compiling.young import is_young, stores_in
 
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
-_OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
+_OURS, _THEIRS, _BETWEEN = "of this package", "of the program", "of Python or NumPy"
+_FOREIGN, _LIBRARY = "of a package that this one calls", "of another package"
+_CALLED = {"cuda", "llvmlite", "ml_dtypes", "mpi4py", "nvmath", "safetensors", "scipy", "tqdm", "triton"}
+_MODULES = os.path.join("genesis", "nn", "module.py")
 _OF_STACKS = ("enter_context", "push", "callback", "close", "pop_all")  # of `contextlib`
 _STANDING = HostNumber, Number, HostValue  # for what is another one at each call
 _LOOKING, _WRITING = "says what a tensor is", "writes to items of one"
@@ -140,6 +143,8 @@ class Watch(Reads):
                 self._written.setdefault(id(frame.f_back), set()).add(frame.f_back.f_lasti)
             return
         if kind is _FOREIGN and self._caller(frame) is _OURS:
+            return
+        if kind is _LIBRARY and self._is_below_a_module(frame):
             self._in_library(frame, event, arg)
             return
         if kind is _OURS or kind is _BETWEEN:
@@ -153,8 +158,20 @@ class Watch(Reads):
         elif event == "return":
             self._left(frame, code)
 
+    def _is_below_a_module(self, frame: FrameType) -> bool:
+        """Whether code of another package is ``forward`` of a module, or called by it."""
+        outer = frame.f_back
+        while outer is not None:
+            kind = self._kinds.get(outer.f_code) or self._kind(outer.f_code)
+            if kind is _THEIRS:
+                return False
+            if kind is _OURS:
+                return outer.f_code.co_filename.endswith(_MODULES)
+            outer = outer.f_back
+        return False
+
     def _in_library(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Code of another package that this one calls, as ``forward`` of its modules: what it writes into modules and
+        """Code of another package below its modules' ``forward``: what it writes into modules and
         into lists and dictionaries that were there before is an effect, and what it reads of modules is noted; it may
         keep account of other things, as most packages do.
         """
@@ -186,7 +203,8 @@ class Watch(Reads):
         elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and "site-packages" not in name):
             kind = _BETWEEN
         elif "site-packages" in name:
-            kind = _FOREIGN
+            package = name.rpartition("site-packages")[2].split(os.sep)[1]
+            kind = _FOREIGN if package in _CALLED else _LIBRARY
         else:
             kind = _THEIRS
         if code.co_name != "<module>":  # it is imported: that is looked for
@@ -198,7 +216,7 @@ class Watch(Reads):
         outer = frame.f_back
         while outer is not None:
             kind = self._kinds.get(outer.f_code) or self._kind(outer.f_code)
-            if kind is _OURS or kind is _THEIRS:
+            if kind in (_OURS, _THEIRS, _LIBRARY):
                 return kind
             outer = outer.f_back
         return _THEIRS
@@ -213,7 +231,7 @@ class Watch(Reads):
     def _left_the_program(self, frame: FrameType) -> None:
         """The program calls a function of Python or NumPy, which is not looked into."""
         outer, name = frame.f_back, frame.f_code.co_filename
-        if outer is None or self._kinds.get(outer.f_code) is not _THEIRS:
+        if outer is None or self._kinds.get(outer.f_code) not in (_THEIRS, _LIBRARY):
             return
         module = os.path.relpath(name, _STDLIB).partition(os.sep)[0].removesuffix(".py")
         if module not in BUILDING if not name.startswith(_NUMPY) else "random" in name:
@@ -360,7 +378,7 @@ class Watch(Reads):
         return is_young(x)
 
     def is_of_program(self, code: CodeType) -> bool:
-        return (self._kinds.get(code) or self._kind(code)) is _THEIRS
+        return (self._kinds.get(code) or self._kind(code)) in (_THEIRS, _LIBRARY)
 
     def saw(self, frame: FrameType) -> bool:
         """Whether it is a frame of the program, and began meanwhile."""
