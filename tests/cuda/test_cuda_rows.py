@@ -288,7 +288,11 @@ def test_machine_code_of_cross_entropy(classes):
     if classes % 16 == 0:
         assert "LDG.E.128" in text and "STG.E.128" in text
     made = started(graded_loss)
-    texts = [machine_code(kernel, aligned) for kernel, aligned in made if type(kernel).__name__ in ("Loss", "Gradient", "Long")]
+    texts = [
+        machine_code(kernel, aligned)
+        for kernel, aligned in made
+        if type(kernel).__name__ in ("Loss", "Gradient", "Long")
+    ]
     assert len(texts) == 2
     assert all(
         [text.count("MUFU.EX2") <= 3 * 1.3 * LONG / 256 for text in texts]
