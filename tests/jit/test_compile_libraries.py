@@ -12,6 +12,8 @@ from genesis import nn
 pytest.importorskip("llvmlite")
 
 PACKAGE = """
+import functools
+
 import genesis
 from genesis import nn
 
@@ -36,6 +38,15 @@ class Remembering(nn.Module):
     def forward(self, x):
         before, self.last = self.last, x.detach() * 2
         return x if before is None else x + before
+
+@functools.lru_cache
+def numbers(count):
+    return genesis.arange(count) * 2
+
+class Caching(nn.Module):
+    def forward(self, x):
+        kept = [numbers(n) for n in (2, 3)]
+        return x[x > 0].sum() + genesis.cat(kept).sum()
 
 class Hooked(nn.Module):
     def __init__(self):
@@ -117,6 +128,14 @@ def test_what_they_write_is_written_at_each_call(package, name, inside):
 
     for actual, expected in zip(run(True), run(False), strict=True):
         assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_what_a_failed_trace_leaves_in_their_caches_is_forgotten(package):
+    module = package.Caching()
+    compiled = genesis.compile(module)
+    for n in range(1, 4):
+        assert compiled(genesis.ones(2) * n).item() == module(genesis.ones(2) * n).item() == 2 * n + 8
 
 
 @pytest.mark.parametrize("inside", [False, True])

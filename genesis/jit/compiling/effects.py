@@ -181,6 +181,8 @@ class Watch(Reads):
             if isinstance(owner, CONTAINERS) and not is_young(owner):
                 self._called(frame, arg)
             return
+        if event == "call" and self.known is not None:
+            self._meet_caches(frame, code)
         module = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         if not isinstance(module, Dependable) or is_young(module):
             return
