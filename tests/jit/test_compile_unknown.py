@@ -185,3 +185,21 @@ def test_what_is_read_unseen_is_that_of_the_call(monkeypatch, way, first):
                     exec(between, scope)
         seen.append(results)
     assert seen[0] == seen[1]
+
+
+class Keeping:
+    pass
+
+
+def test_code_that_runs_in_traces_alone_is_entered_by_one():
+    def doubled(kept, x):
+        kept.y = x * 2
+        return kept.y
+
+    def function(x):
+        return (doubled(Keeping(), x) if genesis.compiler.is_compiling() else x * 2) + 1
+
+    compiled = genesis.compile(function)
+    for n in range(6):
+        assert compiled(genesis.ones(2) * n).tolist() == [2 * n + 1] * 2
+    assert len(compiled._recent) == 1

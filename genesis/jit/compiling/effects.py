@@ -92,6 +92,7 @@ class Watch(Reads):
         self.seen = Lines()
         self._began: dict[int, int] = {}  # by frame: how often tensors had been written to
         self.unknown = False  # whether code ran that had not been looked at
+        self.not_looked_at: CodeType | None = None  # this code
         self._is_behind = False  # see `behind`
         self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
 
@@ -165,7 +166,7 @@ class Watch(Reads):
             kind = self._kinds.get(outer.f_code) or self._kind(outer.f_code)
             if kind is _THEIRS:
                 return False
-            if kind is _OURS:
+            if kind is _OURS and LIBRARY[outer.f_code.co_filename]:  # not what dataclasses make
                 return outer.f_code.co_filename.endswith(_MODULES)
             outer = outer.f_back
         return False
@@ -178,15 +179,16 @@ class Watch(Reads):
         code = frame.f_code
         if event == "c_call":
             owner = getattr(arg, "__self__", None)
-            if isinstance(owner, CONTAINERS) and not is_young(owner):
+            if isinstance(owner, CONTAINERS) and not is_pure(arg) and not is_young(owner):
                 self._called(frame, arg)
             return
         if event == "call" and self.known is not None:
             self._meet_caches(frame, code)
         module = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        if not isinstance(module, Dependable) or is_young(module):
+        if not isinstance(module, Dependable):
             return
         stores = [store for store in stores_of(code) if store.sure and store.target == code.co_varnames[:1]]
+        stores = stores and ([] if is_young(module) else stores)
         if event == "call" and stores:
             self._entered(frame, code)
         elif event == "return":
@@ -279,7 +281,7 @@ class Watch(Reads):
             self._meet_caches(frame, code)
             self._meet_iterators(frame, code)
         if self.known is not None and code not in self.known and self._may_do_more(frame, code):
-            self.unknown = True
+            self.unknown, self.not_looked_at = True, code
             what = "may do more than compute" if self._is_behind else "runs for the first time"
             self._note(f"{code.co_name} {what}", frame)
         for target, name, line, _, at in stores_of(code) if self.lines else ():

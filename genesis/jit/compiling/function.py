@@ -243,6 +243,7 @@ class CompiledFunction:
         """The function does something that Python cannot do apart; or it runs code that was not looked at before."""
         (watch,) = stop.args
         if watch.unknown:
+            self._tracing.taken.met(watch.not_looked_at)
             return self._watched(key, args, kwargs)
         self._leave(key, not_again(watch.effect))
         self._off = True

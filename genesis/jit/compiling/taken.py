@@ -25,8 +25,18 @@ class Taken:
     def __init__(self) -> None:
         self.statements: dict[Any, Rewritten] = {}
         self.codes: set[CodeType] = set()
+        self._met: set[CodeType] = set()
         self.lines: set[tuple[str, int]] = set()
         self.seen = Lines()
+
+    def met(self, code: CodeType | None) -> None:
+        """A trace met code that had not run before. Where that happens again, calls as they are do not run it, as what asks
+        ``is_compiling()`` decides: a trace enters it.
+        """
+        if code in self._met:
+            self.codes.add(code)
+        elif code is not None:
+            self._met.add(code)
 
     def learn(self, watch: Watch) -> None:
         """A call as it is was watched."""
