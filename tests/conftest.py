@@ -16,6 +16,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 import pytest
 
 import genesis
+from genesis.core.call import subclasses
 from genesis.core.graph import switches
 
 
@@ -39,3 +40,14 @@ def _seeded():
     assert not any((switches.ACTIVE, switches.LEVELS, switches.ESCAPES, switches.OVERRIDES)), (
         "the test left a mode open: all that follows takes the slow path"
     )
+
+
+@pytest.fixture
+def classes_of_its_own():
+    """No class says what functions do with its objects but those that the test makes; those of others do again behind it."""
+    before = [*subclasses.KINDS]
+    subclasses.take_away()
+    yield
+    subclasses.take_away()
+    for cls in before:
+        subclasses.add_kind(cls)

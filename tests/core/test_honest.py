@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import genesis as torch
-from genesis.core.call import subclasses
 
 
 def second(function, x):
@@ -132,8 +131,7 @@ def refused(function, words, x=None):
     ],
 )
 @pytest.mark.parametrize("classes", [0, 1])
-def test_a_backward_that_leaves_the_graph(rule, what, classes, request):
-    request.addfinalizer(subclasses.take_away)
+def test_a_backward_that_leaves_the_graph(rule, what, classes, classes_of_its_own):
     for _ in range(classes):  # calls go through code that asks such classes
         type("Kind", (torch.Tensor,), {})
 
