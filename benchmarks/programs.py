@@ -45,29 +45,36 @@ class Program:
 
 
 @dataclass
-class Result:
+class Compared:
     program: Program
-    torch: dict[str, Any]
-    genesis: dict[str, Any]
-    disturbed: dict[str, Any] | None = None  # PyTorch again, where the losses differ
+    expected: dict[str, Any]
+    found: dict[str, Any]
+    disturbed: dict[str, Any] | None = None  # what is expected again, where the losses differ
 
     @property
     def difference(self) -> float:
-        return apart(self.torch["losses"], self.genesis["losses"])
+        return apart(self.expected["losses"], self.found["losses"])
 
     @property
     def own(self) -> float:
-        return apart(self.torch["losses"], self.disturbed["losses"]) if self.disturbed else 0.0
+        return apart(self.expected["losses"], self.disturbed["losses"]) if self.disturbed else 0.0
+
+
+class Result(Compared):
+    """A program with PyTorch, and with Genesis."""
 
     @property
     def verdict(self) -> str:
-        if self.torch["error"]:
-            return "not run: " + str(self.torch["error"])
-        if self.genesis["error"]:
-            return "fails: " + str(self.genesis["error"])
-        if len(self.torch["losses"]) != len(self.genesis["losses"]):
-            return f"fails: {len(self.genesis['losses'])} losses, {len(self.torch['losses'])} of PyTorch"
-        if not self.torch["losses"] and apart(numbers(self.torch["printed"]), numbers(self.genesis["printed"])) > EQUAL:
+        if self.expected["error"]:
+            return "not run: " + str(self.expected["error"])
+        if self.found["error"]:
+            return "fails: " + str(self.found["error"])
+        if len(self.expected["losses"]) != len(self.found["losses"]):
+            return f"fails: {len(self.found['losses'])} losses, {len(self.expected['losses'])} of PyTorch"
+        if (
+            not self.expected["losses"]
+            and apart(numbers(self.expected["printed"]), numbers(self.found["printed"])) > EQUAL
+        ):
             return "runs, prints other numbers"
         if self.difference <= EQUAL:
             return "runs"
@@ -182,8 +189,8 @@ def row(result: Result) -> tuple[str, str]:
     """A line of the table, by its first column."""
     name = " ".join([f"{result.program.repository}: {result.program.path}", *result.program.arguments])
     verdict = result.verdict.replace("|", "\\|")
-    number = f"{result.difference:.1e}" if result.genesis["losses"] else ""
-    return name, f"| {name} | {len(result.genesis['losses'])} | {number} | {verdict} |"
+    number = f"{result.difference:.1e}" if result.found["losses"] else ""
+    return name, f"| {name} | {len(result.found['losses'])} | {number} | {verdict} |"
 
 
 def rows_of(page: str) -> dict[str, str]:
@@ -234,7 +241,7 @@ def main() -> int:
         results.append(compared(program, checkout, options))
         print(f"{program.repository}/{program.path}: {results[-1].verdict} {results[-1].difference:.1e}", flush=True)
         if options.said and results[-1].verdict not in ("runs", "differs"):
-            print((results[-1].torch if results[-1].torch["error"] else results[-1].genesis).get("said", ""))
+            print((results[-1].expected if results[-1].expected["error"] else results[-1].found).get("said", ""))
     rows = dict(map(row, results))
     print(table(rows, options.steps))
     if options.write:  # rows of programs that did not run now stay

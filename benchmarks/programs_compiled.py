@@ -13,52 +13,38 @@ import itertools
 import statistics
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from programs import EQUAL, Program, apart, numbers, programs, run
+from programs import EQUAL, Compared, Program, apart, numbers, programs, run
 from tqdm import tqdm
 
 SLOWER = 1.2  # of the processor time of a step as it is: what is told as slower
 
 
-@dataclass
-class Result:
-    program: Program
-    eager: dict[str, Any]
-    compiled: dict[str, Any]
-    disturbed: dict[str, Any] | None = None
-
-    @property
-    def difference(self) -> float:
-        return apart(self.eager["losses"], self.compiled["losses"])
-
-    @property
-    def own(self) -> float:
-        return apart(self.eager["losses"], self.disturbed["losses"]) if self.disturbed else 0.0
+class Result(Compared):
+    """A program as it is, and compiled."""
 
     @property
     def ratio(self) -> float | None:
         """Processor time of a step compiled, to that of one as it is: the median of the last half."""
-        both = [_last(run.get("times", [])) for run in (self.compiled, self.eager)]
+        both = [_last(run.get("times", [])) for run in (self.found, self.expected)]
         return both[0] / both[1] if both[0] is not None and both[1] else None
 
     @property
     def functions(self) -> list[str]:
-        return self.compiled.get("compiled", [])
+        return self.found.get("compiled", [])
 
     @property
     def verdict(self) -> str:
-        if self.eager["error"]:
-            return "not run: " + str(self.eager["error"])
+        if self.expected["error"]:
+            return "not run: " + str(self.expected["error"])
         if not self.functions:
             return "nothing to compile"
-        if self.compiled["error"]:
-            return "fails: " + str(self.compiled["error"])
-        if len(self.eager["losses"]) != len(self.compiled["losses"]):
-            return f"fails: {len(self.compiled['losses'])} losses, {len(self.eager['losses'])} as it is"
-        if not self.eager["losses"] and apart(*[numbers(r["printed"]) for r in (self.eager, self.compiled)]) > EQUAL:
+        if self.found["error"]:
+            return "fails: " + str(self.found["error"])
+        if len(self.expected["losses"]) != len(self.found["losses"]):
+            return f"fails: {len(self.found['losses'])} losses, {len(self.expected['losses'])} as it is"
+        if not self.expected["losses"] and apart(*[numbers(r["printed"]) for r in (self.expected, self.found)]) > EQUAL:
             return "prints other numbers"
         if self.difference <= EQUAL:
             return "equal"
@@ -105,7 +91,7 @@ def main() -> int:
         ratio = "" if result.ratio is None else f"{result.ratio:.2f}"
         print(f"{program.repository}/{program.path}: {result.verdict} {result.difference:.1e} {ratio}", flush=True)
         if options.said:
-            print("\n".join([result.compiled.get("said", ""), *result.functions]), flush=True)
+            print("\n".join([result.found.get("said", ""), *result.functions]), flush=True)
     ran = [r for r in results if not r.verdict.startswith("not")]
     equal = [r for r in ran if r.verdict.startswith("equal")]
     whole = [r for r in equal if not any("not compiled" in text for text in r.functions)]
