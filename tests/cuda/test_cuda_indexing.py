@@ -244,7 +244,8 @@ SPECIAL = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 0.0,
     ],
 )
 def test_sorting(dtype, gpu, monkeypatch):
-    monkeypatch.setattr(sorts, "TILE", 4)  # so that few elements go through all steps
+    monkeypatch.setattr(sorts, "TILE", 4)  # so that few elements go through all that many do: runs are merged twice
+    monkeypatch.setattr(sorts, "SEVERAL", 2)
     x = genesis.tensor([SPECIAL, SPECIAL[::-1]])
     x = x.to(dtype) if dtype.is_floating_point else x.nan_to_num(1, 90, 5).to(dtype)
     for down in (False, True):
@@ -259,6 +260,14 @@ def test_64_bits_of_which_the_lower_half_decides(gpu):
 @pytest.mark.parametrize("size", [0, 1, 2, 31, 33])
 def test_sizes_that_are_sorted(size, gpu):
     same(lambda x: x.argsort(1), genesis.randn(3, size))
+
+
+def test_launches_of_a_sort(gpu):
+    """One for tiles and one that merges them, beside what makes the keys and reads the positions."""
+    x = genesis.randn(1, 16384).to("cuda")
+    before = gpu.calls.get("launch", 0)
+    x.argsort(1)
+    assert gpu.calls["launch"] - before == 4
 
 
 def test_many_rows_of_many(gpu):

@@ -1,8 +1,8 @@
-"""Sorting. What is sorted are 64-bit integers, the key above and the position below, so that no two are equal: any network
-of comparisons then gives one order, in which equals stay as they were.
+"""Sorting. What is sorted are 64-bit integers, the key above and the position below, so that no two are equal but those that
+fill a row up: equals stay as they were.
 
-Tiles are sorted by one program each; longer rows by steps of a bitonic network, in memory while what is compared is further
-apart than a tile, then in tiles again. Keys of 64 bits are sorted twice, by their lower half and by their upper one.
+Tiles are sorted by one program each. Several runs that are in order are then merged at once: how many of each are smaller, which
+a search in each says, is where an integer belongs. Keys of 64 bits are sorted twice, by their lower half and by their upper one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.streams import current
 
 I64, I32 = np.dtype(np.int64), np.dtype(np.int32)
-TILE = 2048
+TILE = 1024
+SEVERAL = 16  # runs that are merged at once
+SEARCHES = 2048  # of one program
 LOW = (1 << 32) - 1
 LAST = (1 << 31) - 1  # the upper half of what fills a row up
-PAIRS = 1024
 Grid = tuple[int, int, int]
 
 
@@ -43,8 +44,15 @@ def to_sort(rows: tuple[int, ...], n: int, like: CudaArray) -> CudaArray:
 # ---- kernels
 
 
-class InPlace(Launched):
-    """Something that is done to one array of integers."""
+class Tiles(Launched):
+    """Sorts every tile, in place."""
+
+    letters, free = "Qq", frozenset({1})
+    signature = "*i64", "i64"
+
+    def __init__(self, tile: int) -> None:
+        self.tile, self.rows = tile, max(TILE // tile, 1)
+        self.source, self.warps = _TILES.format(tile=tile, rows=self.rows), 8 if tile > 512 else 4
 
     def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
         return [(values[0], 8 * values[1], False), (values[0], 8 * values[1], True)]
@@ -52,32 +60,9 @@ class InPlace(Launched):
     def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
         data = memory.array(values[0], I64, values[1])
         if interpreted():
-            data[...] = interpreter.run(self.source, grid, [data, *values[1:]])[0]
+            data[...] = interpreter.run(self.source, grid, [data, values[1]])[0]
         else:
-            self.meaning(data, *values[2:])
-
-    def meaning(self, data: Any, *numbers: int) -> None:
-        """The same with NumPy."""
-        raise NotImplementedError
-
-
-class Tiles(InPlace):
-    """Sorts every tile, upwards where the bit ``k`` of its place is 0. What is ``merged`` goes up and then down, or down and
-    then up: of 2048 integers that takes 11 rounds of comparisons, where sorting any takes 66.
-    """
-
-    def __init__(self, tile: int, merged: bool) -> None:
-        self.tile = tile
-        self.rows = max(PAIRS // tile, 1)
-        self.source = _TILES.format(tile=tile, rows=self.rows, sort="bitonic_merge" if merged else "sort")
-        self.signature, self.letters, self.warps = ("*i64", "i64", "i64"), "Qqq", 8 if tile > 512 else 4
-        self.free = frozenset({2})
-
-    def meaning(self, data: Any, k: int) -> None:
-        tiles = data.reshape(-1, self.tile)
-        tiles.sort(axis=1)
-        down = np.arange(len(tiles)) * self.tile & k != 0
-        tiles[down] = tiles[down, ::-1]
+            data.reshape(-1, self.tile).sort(axis=1)
 
 
 _TILES = """
@@ -86,69 +71,87 @@ import triton.language as tl
 
 
 @triton.jit
-def kernel(data, n, k):
+def kernel(data, n):
     first = (tl.program_id(0).to(tl.int64) * {rows} + tl.arange(0, {rows})[:, None]) * {tile}
     lane = tl.arange(0, {tile})[None, :]
     inside = (first < n) & (lane >= 0)
-    x = tl.{sort}(tl.load(data + first + lane, mask=inside, other=0), dim=1)
+    x = tl.sort(tl.load(data + first + lane, mask=inside, other=0), dim=1)
     tl.debug_barrier()
-    to = tl.where((first & k) == 0, lane, {tile} - 1 - lane)
-    tl.store(data + first + to, x, mask=inside)
+    tl.store(data + first + lane, x, mask=inside)
 """.lstrip()
 
 
-class Step(InPlace):
-    """Compares integers that are ``j`` apart, upwards where the bit ``k`` of their place is 0."""
+class Merge(Launched):
+    """Merges several runs at once, those of one row. Of equals those of the first run come first."""
 
-    source = f"""
+    letters, free = "QQqq", frozenset({2})
+    signature = "*i64", "*i64", "i64", "i64"
+
+    def __init__(self, several: int) -> None:
+        self.several, self.block = several, SEARCHES // several
+        self.source = _MERGE.format(several=several, block=self.block)
+
+    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
+        return [(values[0], 8 * values[2], False), (values[1], 8 * values[2], True)]
+
+    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
+        data, out = [memory.array(values[i], I64, values[2]) for i in range(2)]
+        if interpreted():
+            out[...] = interpreter.run(self.source, grid, [data, out, *values[2:]])[1]
+        else:
+            out[...] = np.sort(data.reshape(-1, self.several * values[3])).reshape(-1)
+
+
+_MERGE = """
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def kernel(data, n, j, k):
-    pair = tl.program_id(0).to(tl.int64) * {PAIRS} + tl.arange(0, {PAIRS})
-    inside = pair < n // 2
-    at = pair // j * 2 * j + pair % j
+def kernel(data, out, n, run):
+    at = tl.program_id(0).to(tl.int64) * {block} + tl.arange(0, {block})
+    inside = at < n
     x = tl.load(data + at, mask=inside, other=0)
-    y = tl.load(data + at + j, mask=inside, other=0)
-    low, high = tl.minimum(x, y), tl.maximum(x, y)
-    up = (at & k) == 0
-    tl.store(data + at, tl.where(up, low, high), mask=inside)
-    tl.store(data + at + j, tl.where(up, high, low), mask=inside)
+    first = at // (run * {several}) * (run * {several})
+    begin = first[:, None] + tl.arange(0, {several})[None, :] * run
+    own = (at // run * run)[:, None]
+    least = x[:, None] + (begin < own)
+    smaller = begin * 0
+    size = run // 2
+    while size > 0:
+        y = tl.load(data + begin + smaller + (size - 1), mask=inside[:, None], other=0)
+        smaller += tl.where(y < least, size, 0)
+        size = size // 2
+    y = tl.load(data + begin + smaller, mask=inside[:, None], other=0)
+    smaller += (y < least).to(tl.int64)
+    smaller = tl.where(begin == own, at[:, None] - own, smaller)
+    tl.store(out + first + tl.sum(smaller, 1), x, mask=inside)
 """.lstrip()
-    signature, letters, free = ("*i64", "i64", "i64", "i64"), "Qqqq", frozenset({2, 3})
-
-    def meaning(self, data: Any, j: int, k: int) -> None:
-        pairs = data.reshape(-1, 2, j)
-        low, high = pairs.min(1), pairs.max(1)
-        down = (np.arange(len(pairs)) * 2 * j & k != 0)[:, None]
-        pairs[:, 0], pairs[:, 1] = np.where(down, high, low), np.where(down, low, high)
 
 
 @functools.cache
-def tiles(size: int, merged: bool = False) -> Tiles:
-    return Tiles(size, merged)
+def tiles(size: int) -> Tiles:
+    return Tiles(size)
 
 
-STEP = Step()
+@functools.cache
+def merge(several: int) -> Merge:
+    return Merge(several)
 
 
-def sort_rows(data: CudaArray) -> None:
-    """Sort each row of contiguous integers, of which no two are equal, in place; rows are as long as a power of two."""
+def sort_rows(data: CudaArray) -> CudaArray:
+    """Each row of contiguous integers in order, in the same memory or in other; rows are as long as a power of two."""
     n, row, stream = data.size, data.shape[-1], used(data).handle
-    tile = min(row, TILE)
-    kernel = tiles(tile)
-    grid = -(-n // (tile * kernel.rows)), 1, 1
-    kernel.start(data.on, stream, grid, (data.address, n, tile if row > tile else 0))
-    k = 2 * tile
-    while k <= row:
-        bit, j = (k if k < row else 0), k // 2
-        while j >= tile:
-            STEP.start(data.on, stream, (-(-n // (2 * PAIRS)), 1, 1), (data.address, n, j, bit))
-            j //= 2
-        tiles(tile, merged=True).start(data.on, stream, grid, (data.address, n, bit))
-        k *= 2
+    run = min(row, TILE)
+    kernel = tiles(run)
+    kernel.start(data.on, stream, (-(-n // (run * kernel.rows)), 1, 1), (data.address, n))
+    other = empty(data.on, data.shape, I64) if run < row else data
+    while run < row:
+        merging = merge(min(SEVERAL, row // run))
+        grid = -(-n // merging.block), 1, 1
+        merging.start(data.on, used(data, other).handle, grid, (data.address, other.address, n, run))
+        data, other, run = other, data, run * merging.several
+    return data
 
 
 # ---- keys of rows: dimension 0 are the rows, 1 what is sorted
@@ -229,14 +232,14 @@ def order(x: CudaArray, down: bool, count: int) -> CudaArray:
     row = lower.shape[1]
     given, steps = Placed(x, (n, 0), ((n, 1),)), (row, 1)
     start(keys(kind, wide, down, "low" if wide else ""), (rows, n), [given, Placed(lower, steps)])
-    sort_rows(lower)
+    lower = sort_rows(lower)
     to = Placed(out, (count, 1))
     if not wide:
         start(FIRST, (rows, count), [Placed(lower, steps), to])
         return out
     upper = to_sort((rows,), n, x)
     start(keys(kind, wide, down, "high"), (rows, n), [given, Placed(lower, steps), Placed(upper, steps)])
-    sort_rows(upper)
+    upper = sort_rows(upper)
     start(SECOND, (rows, count), [Placed(lower, (row, 0), ((row, 1),)), Placed(upper, steps), to])
     return out
 

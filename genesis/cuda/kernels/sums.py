@@ -176,7 +176,7 @@ def summed(out: CudaArray, goal: Named, own: tuple[tuple[int, ...], tuple[int, .
     first = out.seen(goal.offset * out.dtype.itemsize, out.shape, out.strides)
     start(sorting(len(goal.reached)), goal.shape,
           [Placed(first, goal.strides, goal.reached), index, Placed(order, contiguous_strides(goal.shape))], about=about)  # fmt: skip
-    sort_rows(order)
+    order = sort_rows(order)
     kind = "float32" if out.dtype in HALVES else out.dtype.name if out.dtype.kind == "f" else "int64"
     shape, strides = own
     furthest = sum([(n - 1) * s for n, s in goal.reached]) + sum(
