@@ -95,6 +95,20 @@ def test_rows_of_an_embedding_are_read_by_one_kernel(gpu):
         F.embedding(at - 2, pairs).tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("width", [128, 1300])
+def test_gradients_of_wide_rows_are_written_row_by_row(width, dtype, gpu):
+    """All of them, also those that none names: nothing is filled with zeros first."""
+    index = genesis.tensor([[5, 2, 5, 5], [0, 8, 2, 5]])
+    x = genesis.zeros(9, width, dtype=getattr(genesis, dtype)).requires_grad_()
+    g = genesis.randint(-4, 5, (2, 4, width)).to(x.dtype)
+    computed = lambda x, g: genesis.autograd.grad(x[index.to(x.device)], x, g)  # noqa: E731
+    same(computed, x, g)
+    there = x.detach().to("cuda").requires_grad_(), g.to("cuda")
+    kinds = [type(kernel).__name__ for kernel, _ in started(lambda: computed(*there))]
+    assert {"Begins", "Sums"} <= set(kinds)
+
+
 @pytest.mark.parametrize(("n", "fills"), [(8, 0), (9, 1)])
 def test_rows_as_long_as_a_power_of_two_are_not_filled_up_to_be_sorted(n, fills, gpu):
     x = genesis.randn(3, n)
@@ -296,6 +310,7 @@ def calls():
         "writing": lambda: x.index_put((i,), x[:32]),
         "sums": lambda: x.index_add(0, i, x[:32]),
         "sums of 16 bits": lambda: h.index_add(0, i, h[:32]),
+        "sums of narrow rows": lambda: x[:, :16].contiguous().index_add(0, i, x[:32, :16]),
         "copies": lambda: x.flip(0),
         "sorting": lambda: x.argsort(1),
         "sorting 64 bits": lambda: x.double().argsort(1),
@@ -314,6 +329,7 @@ def calls():
         "writing",
         "sums",
         "sums of 16 bits",
+        "sums of narrow rows",
         "copies",
         "sorting",
         "sorting 64 bits",

@@ -1,7 +1,8 @@
 """Elements that indices name, written and added to: `put`, `place` and `scatter_sum`.
 
 Sums are the same each time: which elements go to the same place is known by sorting the places, with the position below, and
-each place is summed by one lane in the order of the positions. Of elements written to one place the last one stays.
+each place is summed by one lane, and a whole row by one program (`segments`), in the order of the positions. Of elements written
+to one place the last one stays.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import HALVES
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels import moves
+from genesis.cuda.kernels import moves, segments
 from genesis.cuda.kernels.gathers import CHECKED, INDEX, WRAPPED, Named, _safe, bits, index_at, named, without_mask
 from genesis.cuda.kernels.lanes import LANES, Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import broadcast, contiguous
@@ -168,10 +169,12 @@ tl.store(out + out_at + to * out_step0, total.to(out.dtype.element_ty), mask=fir
 
 def summed(out: CudaArray, goal: Named, own: tuple[tuple[int, ...], tuple[int, ...]], index: Placed, x: CudaArray,
            about: tuple[str, str]) -> CudaArray:  # fmt: skip
-    """Add to zeros: ``goal`` says where in ``out`` the index's elements go, ``own`` are shape and strides of what each of them
-    brings; ``x`` has the index's elements as rows.
+    """Sums in new memory: ``goal`` says where in ``out`` the index's elements go, ``own`` are shape and strides of what each of
+    them brings; ``x`` has the index's elements as rows.
     """
-    count = math.prod(goal.shape)
+    count, whole = math.prod(goal.shape), segments.are_whole_rows(goal, own, out)
+    if not whole:
+        MEMORY.fill(out, 0)
     order = to_sort((), count, out)
     first = out.seen(goal.offset * out.dtype.itemsize, out.shape, out.strides)
     start(sorting(len(goal.reached)), goal.shape,
@@ -179,10 +182,13 @@ def summed(out: CudaArray, goal: Named, own: tuple[tuple[int, ...], tuple[int, .
     order = sort_rows(order)
     kind = "float32" if out.dtype in HALVES else out.dtype.name if out.dtype.kind == "f" else "int64"
     shape, strides = own
+    row = math.prod(shape)
+    if whole:
+        segments.summed(order, x, count, row, kind, out)
+        return out
     furthest = sum([(n - 1) * s for n, s in goal.reached]) + sum(
         [(n - 1) * s for n, s in zip(goal.shape, goal.strides, strict=True)]
     )
-    row = math.prod(shape)
     operands = [
         Placed(order, (0,) * (1 + len(shape)), ((order.size, 1),)),
         Placed(x, (0, *contiguous_strides(shape)), ((count, row),)),
@@ -213,9 +219,9 @@ def _sums(dtype: Any) -> bool:
 def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArray) -> Any:
     if not index.ndim or not _sums(input.dtype) or math.prod(shape) >= LAST or index.size > LAST:
         return NotImplemented
-    out = MEMORY.zeros(tuple(shape), input.dtype, input.device)
     if not index.size:
-        return out
+        return MEMORY.zeros(tuple(shape), input.dtype, input.device)
+    out = MEMORY.empty(tuple(shape), input.dtype, input.device)
     dim %= len(shape)
     steps = out.strides
     goal = Named(
@@ -229,6 +235,7 @@ def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArr
     some = moves.part(input, tuple([slice(0, n) for n in index.shape]))
     about = "scatter_sum", f"dim {dim} of size {shape[dim]}"
     if index.shape[dim] == 1:  # no two meet, as in the gradient of a largest element: nothing is sorted
+        MEMORY.fill(out, 0)
         to, where = Placed(out, goal.strides, goal.reached), Placed(index, index.strides, ((1, 0),))
         start(ONE, index.shape, [to, where, Placed(some, some.strides)], about=about)
         return out
@@ -244,9 +251,9 @@ def add_at(input: CudaArray, indices: CudaArray | None, shape: Sequence[int], ke
     target = named(tuple(shape), laid, indices, key)
     if target is None or not _sums(input.dtype) or math.prod(shape) >= LAST:
         return NotImplemented
-    out = MEMORY.zeros(tuple(shape), input.dtype, input.device)
     if 0 in target.shape:
-        return out
+        return MEMORY.zeros(tuple(shape), input.dtype, input.device)
+    out = MEMORY.empty(tuple(shape), input.dtype, input.device)
     rest = [d for d in range(len(target.shape)) if d not in target.axes]
     own = tuple([target.shape[d] for d in rest]), tuple([target.strides[d] for d in rest])
     wide = input.seen(0, target.shape, broadcast(input, target.shape))
