@@ -9,7 +9,7 @@ from pathlib import Path
 
 from genesis.cli.notes import ENDED, left
 
-_LOOK = 100  # milliseconds between looks for ranks that have begun
+_LOOK = 0.1  # seconds between looks for ranks that have begun
 
 
 def pids(folder: str) -> dict[int, str]:
@@ -26,8 +26,8 @@ class Endings:
     """Waits for the end of each rank of this machine, where the system tells of it at once (Linux).
 
     Attributes:
-        first: the rank that ended before its program did, and before the others; several where they had ended at the
-            first look, as on a machine that has much to do
+        first: the rank that ended before its program did, and before the others, however late that is looked at: the
+            system keeps the order; several where it was not asked to before they had ended
     """
 
     def __init__(self, folder: str) -> None:
@@ -52,23 +52,26 @@ class Endings:
     def _wait(self) -> None:
         known: dict[int, int] = {}  # processes, and what is polled for each
         ranks: dict[int, str] = {}
-        poll = select.poll()
+        poll = select.epoll()  # which gives what it has in the order in which that happened
         try:
             while not self._over:
+                new = set()
                 for pid, rank in pids(self._folder).items():
                     if pid not in known:
                         known[pid] = number = os.pidfd_open(pid)
                         ranks[number] = rank
-                        poll.register(number, select.POLLIN)
+                        poll.register(number, select.EPOLLIN)
+                        new.add(rank)
                 gone = [number for number, _ in poll.poll(_LOOK)]
                 for number in gone:
                     poll.unregister(number)
                 early = [ranks[number] for number in gone if not is_at_its_end(self._folder, ranks[number])]
                 if early:
-                    self.first = sorted(early, key=int)
+                    self.first = early[:1] if new.isdisjoint(early) else sorted(early, key=int)
                     return
         except OSError:  # the folder is gone, or a rank ended before it was known
             return
         finally:
+            poll.close()
             for number in known.values():
                 os.close(number)

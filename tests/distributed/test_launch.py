@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 from ranks import ALLOWED, JOBS, SHARED, needs_mpi, unused_memory
 
 from genesis import cli
-from genesis.cli import launch, leftovers, mpiexec
+from genesis.cli import endings, launch, leftovers, mpiexec
 from genesis.cli.jobs import Job
 from genesis.distributed import installed, mpi
 
@@ -136,6 +137,37 @@ def test_the_rank_that_is_named_is_the_one_that_was_killed(tmp_path, ranks):
     screen = done.stderr.partition("genesis run: ")[2]
     several = rf"one of the ranks .*{ranks - 1} was killed by SIGKILL\n"  # on a machine that has much to do
     assert re.match(rf"rank {ranks - 1} was killed by SIGKILL, last seen|{several}", screen), screen
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system does not tell who ended first")
+def test_the_rank_that_ended_first_is_known_however_late_that_is_looked_at(tmp_path, monkeypatch):
+    """MPI's launcher ends the others at once: on a machine that has much to do all have ended at the next look."""
+    ranks = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(4)]
+    looks, goes_on = threading.Event(), threading.Event()
+
+    def late(folder):
+        if looked:
+            looks.set()
+            goes_on.wait(60)
+        looked.append(folder)
+        return {process.pid: str(rank) for rank, process in enumerate(ranks)}
+
+    looked = []
+    monkeypatch.setattr(endings, "pids", late)
+    try:
+        with endings.Endings(str(tmp_path)) as ended:
+            assert looks.wait(60)
+            for rank in (2, 0, 3, 1):
+                ranks[rank].kill()
+                os.waitid(os.P_PID, ranks[rank].pid, os.WEXITED | os.WNOWAIT)
+            goes_on.set()
+            ended._thread.join(60)
+        assert ended.first == ["2"]
+    finally:
+        goes_on.set()
+        for process in ranks:
+            process.kill()
+            process.communicate()
 
 
 @needs_mpi
