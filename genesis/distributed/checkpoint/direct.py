@@ -60,13 +60,16 @@ class File:
                 self._full = True
                 self._give()
 
-    def write_at_once(self, memory: np.ndarray[Any, Any]) -> None:
-        """Write bytes that begin with a page, as `large_pages` has them, without a copy; there is nothing before."""
+    def write_at_once(self, memory: np.ndarray[Any, Any], crc: int | None = None) -> None:
+        """Write bytes that begin with a page, as `large_pages` has them, without a copy; there is nothing before. The CRC
+        is computed where it is not given.
+        """
         pages = memory.size - memory.size % PAGE
         self._go_direct(pages > 0)
-        self._give_these(memory[:pages])
+        self._put(memory[:pages])
         self._go_direct(False)
-        self._give_these(memory[pages:])
+        self._put(memory[pages:])
+        self.size, self.crc32 = memory.size, crc32(memory.data) if crc is None else crc
 
     def end(self) -> None:
         """Write the rest, and wait until all of it is on the disk."""
@@ -77,12 +80,12 @@ class File:
 
     def _give(self) -> None:
         """Give the disk what is held."""
-        held, self._held = self._held, 0
-        self._give_these(self._room[:held])
+        memory, self._held = self._room[: self._held], 0
+        self.crc32, self.size = crc32(memory.data, self.crc32), self.size + memory.size
+        self._put(memory)
 
-    def _give_these(self, memory: np.ndarray[Any, Any]) -> None:
+    def _put(self, memory: np.ndarray[Any, Any]) -> None:
         data = memory.data
-        self.crc32, self.size = crc32(data, self.crc32), self.size + memory.size
         while data:
             try:
                 data = data[os.write(self._handle, data) :]

@@ -20,6 +20,7 @@ from genesis.distributed.checkpoint.parts import Host
 from genesis.distributed.checkpoint.plan import Plan, joined
 
 _LOOK = 0.005, 0.1  # seconds between looks whether the others are done: the first, the longest
+_waited: dict[str, float] = {}  # how long that took the last time, by what was waited for
 
 
 def write(folder: Path, plan: Plan, image: Image | None = None) -> Manifest | None:
@@ -75,7 +76,7 @@ def _write_file(path: Path, hosts: Mapping[str, Host], image: Image | None) -> t
     try:
         with File(path) as file:
             if image is not None:
-                file.write_at_once(image.memory)
+                file.write_at_once(image.memory, image.crc32)
             else:
                 for piece in pieces(hosts):
                     file.write(piece)
@@ -127,7 +128,7 @@ def _end_note(plan: Plan) -> str:
 def _note_of(folder: Path, plan: Plan, rank: int) -> dict[str, Any]:
     """What another rank says."""
     path = folder / _note(plan, rank)
-    for _ in _looks(plan):
+    for _ in _looks(plan, "note"):
         if os.path.exists(path):
             return dict(json.loads(path.read_text()))
     return {"error": f"rank {rank} did not finish writing in {plan.timeout:.0f} s"}
@@ -136,7 +137,7 @@ def _note_of(folder: Path, plan: Plan, rank: int) -> dict[str, Any]:
 def _wait_for_the_end(folder: Path, plan: Plan) -> None:
     """Until rank 0 has committed, or says why not."""
     manifest, failed = folder / NAME, folder / _end_note(plan)
-    for _ in _looks(plan):
+    for _ in _looks(plan, "end"):
         if os.path.exists(manifest) and plan.token in manifest.read_text():  # all of it: it takes its place at once
             return
         if os.path.exists(failed):
@@ -144,12 +145,17 @@ def _wait_for_the_end(folder: Path, plan: Plan) -> None:
     raise _failed(folder, f"rank 0 did not finish it in {plan.timeout:.0f} s")
 
 
-def _looks(plan: Plan) -> Any:
-    end, pause = time.monotonic() + plan.timeout, _LOOK[0]
-    while time.monotonic() < end:
+def _looks(plan: Plan, what: str) -> Any:
+    """When to look whether something is there. Each look takes the interpreter from the thread that trains, so behind the
+    first the next is about when it was there the last time.
+    """
+    begin, now, pause = time.monotonic(), 0.0, _LOOK[0]
+    expected = min(0.9 * _waited.get(what, 0.0), plan.timeout)
+    while now < plan.timeout:
+        _waited[what] = now
         yield
-        time.sleep(pause)
-        pause = min(2 * pause, _LOOK[1])
+        time.sleep(max(pause, expected - now))
+        now, pause = time.monotonic() - begin, min(2 * pause, _LOOK[1])
 
 
 def _failed(folder: Path, reason: str) -> CheckpointException:
