@@ -185,7 +185,10 @@ def handled(func: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, 
     Raises:
         TypeError: none of them knows
     """
-    asked_ones = overloaded(relevant)
+    return _answered(func, overloaded(relevant), args, kwargs)
+
+
+def _answered(func: Callable[..., Any], asked_ones: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple([type(x) for x in asked_ones])
     for x in asked_ones:
         result = type(x).__torch_function__(func, types, args, kwargs)
@@ -206,9 +209,10 @@ def _dispatch(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
     modes = _open_modes.get()
     if modes and not _off.get() and current() is None:
         return _asked_mode(modes, _names.get(function, function), relevant, args, kwargs)
-    if _off.get() or current() is not None or not any([asked(x) for x in relevant]):
+    asked_ones = [] if _off.get() or current() is not None else overloaded(relevant)
+    if not asked_ones:
         return original(*args, **kwargs)
-    return handled(_names.get(function, function), relevant, args, kwargs)
+    return _answered(_names.get(function, function), asked_ones, args, kwargs)
 
 
 def _asked_mode(modes: tuple[Any, ...], func: Any, relevant: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:

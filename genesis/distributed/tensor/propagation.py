@@ -30,6 +30,7 @@ ALL = Replicate()
 RULES: dict[str, Callable[[Call], Answer | None]] = {}  # by the name of a function
 EXPANDS = frozenset(("expand", "expand_as", "broadcast_to"))
 FILLS = frozenset(("zero_", "fill_", "copy_"))
+_LEAVES = Tensor, int, float, complex, str, type(None)
 
 
 class Answer(NamedTuple):
@@ -185,7 +186,7 @@ def _of_parts_alike(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     """
     if not _by_element(func.__name__.strip("_") if func.__name__.startswith("__") else func.__name__):
         return None
-    leaves, structure = tree_flatten((args, kwargs))
+    leaves, arguments = _flattened(args, kwargs)
     several = [x for x in leaves if isinstance(x, Tensor)]
     at = several[0]._layout
     number = [x for x in several if x._layout is None]  # of which gradients would be terms
@@ -193,11 +194,23 @@ def _of_parts_alike(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if not same or any([x.ndim or x.requires_grad for x in number]) or any([p.is_partial() for p in at.placements]):
         return None
     local = [_dtensor.local_of(x) for x in leaves]
-    local_args, local_kwargs = tree_unflatten(local, structure)  # type: ignore[misc]
+    local_args, local_kwargs = arguments(local)
     out = func(*local_args, **local_kwargs)
     if not _writes(func.__name__):
+        if out.__class__ is Tensor:
+            return (_dtensor.Distributed.of(out, at),)
         return (tree_map(lambda y: _dtensor.Distributed.of(y, at) if isinstance(y, Tensor) else y, out),)
     return (_wrote(several[0], next(x for x in local if isinstance(x, Tensor))),)
+
+
+def _flattened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """The leaves of arguments, and what makes arguments of others; most are leaves themselves."""
+    values = [*args, *kwargs.values()]
+    if all([isinstance(x, _LEAVES) for x in values]):
+        count = len(args)
+        return values, lambda leaves: (leaves[:count], dict(zip(kwargs, leaves[count:], strict=True)))
+    leaves, structure = tree_flatten((args, kwargs))
+    return leaves, lambda others: tree_unflatten(others, structure)
 
 
 def _by_element(name: str) -> bool:
