@@ -21,7 +21,7 @@ import genesis
 import genesis.distributed.checkpoint as dcp
 from genesis import nn, optim
 from genesis.data import DataLoader, TensorDataset
-from genesis.distributed.checkpoint import manifest, saving, state_dict
+from genesis.distributed.checkpoint import image, manifest, saving, state_dict
 
 
 def network(width=4):
@@ -156,6 +156,27 @@ def test_memory_of_copies_is_used_again(tmp_path):
     snapshots.save(3, {"x": genesis.ones(1001)})
     snapshots.wait()
     assert snapshots._copies.image is not first
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_crc_is_that_of_the_file(tmp_path, monkeypatch, fast):
+    """Of large and small tensors beside each other; it is of the copies, or of the thread that writes."""
+    if not fast:
+        monkeypatch.setattr(image.crc, "is_fast", lambda: False)
+    sizes = {"a": 3, "b": 100_001, "c": 0, "d": 70_000, "e": 17, "f": 200_000}
+    state = {name: genesis.randn(size) for name, size in sizes.items()}
+    snapshots = dcp.Snapshots(tmp_path)
+    for step in (1, 2):
+        snapshots.save(step, state)
+        assert (snapshots._copies.image.crc32 is not None) == (fast and image.crc.is_fast())
+        snapshots.wait()
+    (file,) = tmp_path.glob("step-00000002/*.safetensors")
+    assert manifest.read(file.parent).files[file.name]["crc32"] == zlib.crc32(file.read_bytes())
+    assert [
+        np.array_equal(host, state[name].numpy())
+        for name, host in snapshots._copies.image.hosts.items()
+        if name in sizes
+    ]
 
 
 # ---- what goes wrong

@@ -27,3 +27,22 @@ def test_a_crc_is_zlibs(monkeypatch, size, way):
         for before in (0, 1, 0x12345678, 0xFFFFFFFF):
             assert crc.crc32(data, before) == zlib.crc32(data, before)
     assert crc.crc32(memory.tobytes()) == crc.crc32(memory[5:].data, zlib.crc32(memory[:5].data))
+
+
+@pytest.mark.parametrize("way", ["wide", "narrow", "zlib"])
+@pytest.mark.parametrize("size", [0, 1, 63, 128, 511, 1024, 1100, 1600, 100_003])
+def test_a_copy_has_every_byte_and_their_crc(monkeypatch, size, way):
+    """From and to any address, and nothing beside it is written."""
+    host = native.host()
+    if way == "narrow" and (host is None or not host.has("pclmul")):
+        pytest.skip("the processor does not multiply polynomials")
+    if way == "narrow":
+        monkeypatch.setattr(crc, "_copying_fold", lambda: (native.nest("crc_fold", crc.code(1, True), 3, 1), 128))
+    if way == "zlib":
+        monkeypatch.setattr(crc, "_copying_fold", lambda: (None, 0))
+    memory = np.random.default_rng(0).integers(1, 256, size + 3, np.uint8)
+    for begin, to in ((0, 0), (3, 0), (0, 1), (3, 61)):
+        room, source = np.zeros(size + 200, np.uint8), memory[begin : begin + size]
+        assert crc.copy(room[to : to + size], source, 77) == zlib.crc32(source.data, 77)
+        assert room[to : to + size].tobytes() == source.tobytes()
+        assert not room[:to].any() and not room[to + size :].any()

@@ -26,7 +26,8 @@ from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
-from genesis.nn.parallel.shards import sum_in_graph, sum_of_ranks
+from genesis.nn.parallel.graph_buckets import GraphBuckets
+from genesis.nn.parallel.shards import sum_of_ranks
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
 _watching = Late("genesis.distributed.watching")
@@ -149,6 +150,7 @@ class Buckets:
         self.seen: list[int] | None = []  # the order in which gradients came, in the first backward
         self.ready: set[int] = set()
         self.next = 0  # the first bucket that is not on its way
+        self.traced: GraphBuckets | None = None  # in a trace
         self.buckets: list[Bucket] = []
         self._lay_out(list(reversed(range(len(self.parameters)))))
         for number, parameter in enumerate(self.parameters):
@@ -175,7 +177,7 @@ class Buckets:
 
     def prepare(self) -> None:
         """Before a forward whose backward combines gradients."""
-        self.expected, self.next = True, 0
+        self.expected, self.next, self.traced = True, 0, None
         _watching.Progress.step += 1
         self.ready.clear()
         for bucket in self.buckets:
@@ -195,7 +197,7 @@ class Buckets:
         g = parameter.grad
         usual = g is not None and (g._array.__class__ is np.ndarray or isinstance(g._array, DeviceArray))
         if g is None or not usual or g._node is not None or tracer.get() is not None:
-            self._unusual(parameter, g)
+            self._unusual(number, g)
             return
         if self.seen is not None:
             self.seen.append(number)
@@ -293,7 +295,7 @@ class Buckets:
 
     # ---- what is not a gradient in memory
 
-    def _unusual(self, parameter: Tensor, g: Tensor | None) -> None:
+    def _unusual(self, number: int, g: Tensor | None) -> None:
         if g is None or getattr(g, "is_sparse", False):
             text = "sparse gradients are not combined"
             raise UnsupportedError(message(_NAME, text, hint="sparse=False in the embedding"))
@@ -305,11 +307,13 @@ class Buckets:
             raise UnsupportedError(
                 message(_NAME, text, hint="differentiate twice with the module inside: model.module")
             )
-        key = None if self.group is _processes.GroupMember.WORLD else self.group.key
         if self.changing:
             text = "which parameters are used in which rank (find_unused_parameters) is no part of a graph"
             raise UnsupportedError(message(_NAME, text, hint="static_graph=True, where all ranks always use all"))
-        parameter.grad = self._mean_in_graph(g, key)  # in a trace: nodes for each
+        if self.traced is None:
+            order = [n for bucket in self.buckets for n in bucket.numbers]
+            self.traced = GraphBuckets(order, self.parameters, self._sum_in_graph, self._share_in_graph)
+        self.traced.add(number, g)
 
     def _finish_trace(self) -> None:
         """At the end of a backward in a trace: all gradients have come."""
@@ -319,15 +323,20 @@ class Buckets:
             raise UnsupportedError(message(_NAME, text, hint="no compiled step"))
         if absent:
             raise self._unfinished(absent)
-        self.expected = False
+        self.expected, self.traced = False, None
 
-    def _mean_in_graph(self, g: Any, key: str | None) -> Tensor:
-        """The division by itself, so that what reads the mean divides; 16-bit numbers are rounded once, behind it."""
+    def _sum_in_graph(self, g: Any) -> Any:
+        """The sum over ranks as a node of a trace; of 16-bit numbers the mean, which is rounded once."""
+        key = None if self.group is _processes.GroupMember.WORLD else self.group.key
         if self.in_tree:
-            return sum_in_graph(g, self.group.size(), key)
-        if g._array.dtype in HALVES:
-            return _collectives.all_reduce(g, "mean", key)  # type: ignore[no-any-return]
-        return _collectives.all_reduce(g, "sum", key) / self.group.size()  # type: ignore[no-any-return]
+            return _collectives.sum_in_tree(g, key)
+        return _collectives.all_reduce(g, "mean" if g._array.dtype in HALVES else "sum", key)
+
+    def _share_in_graph(self, total: Any) -> Any:
+        """The mean: divided by itself, so that what reads it divides."""
+        if self.in_tree:
+            return total * (1 / self.group.size())
+        return total if total._array.dtype in HALVES else total / self.group.size()
 
     def _twice(self, number: int) -> Exception:
         text = f"the gradient of {self.names[number]} came twice after one forward"

@@ -32,7 +32,7 @@ from genesis.nn.parallel.shard_level import ShardLevel, in_one_piece, into, out_
 from genesis.nn.parallel.shard_rows import apart, joined, rows_of, shown
 from genesis.nn.parallel.shard_tensors import ShardTensors
 
-_calls, _collectives = Late("genesis.distributed.collectives"), Late("genesis.distributed.nn.ops")
+_calls = Late("genesis.distributed.collectives")
 _NAME = "DistributedDataParallel"
 _ROOM = 1 << 48  # blocks of random numbers between the streams of two shards
 
@@ -183,8 +183,3 @@ def sum_of_ranks(memory: Any, group: Any) -> Any:
     """Begin to add all ranks' memory in the order of the tree, in place; it has as many elements for each rank."""
     start = partial(group.engine.sum_in_tree, memory)
     return _calls.run("sum_in_tree", group, (memory.shape, memory.dtype), start, None, True)
-
-
-def sum_in_graph(g: Tensor, size: int, key: str | None) -> Tensor:
-    """The mean over ranks as a node of a trace, added in the order of the tree."""
-    return _collectives.sum_in_tree(g, key) * (1 / size)  # type: ignore[no-any-return]

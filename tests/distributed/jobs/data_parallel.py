@@ -15,7 +15,7 @@ import genesis.distributed as dist
 from genesis import nn, optim
 from genesis.data import DataLoader, DistributedSampler, TensorDataset
 from genesis.distributed.algorithms.ddp_comm_hooks import default_hooks
-from genesis.nn.parallel import DistributedDataParallel
+from genesis.nn.parallel import DistributedDataParallel, graph_buckets
 from genesis.profiler import export_ranks, profile
 from genesis.profiler.ranks import COLOURS, spans_of
 from genesis.utils.checkpoint import checkpoint
@@ -211,6 +211,47 @@ def compiled():
     near(plain, model, "asked for in a function and given to it")
 
 
+def compiled_with_few_sums():
+    """Small gradients are summed together, large ones by themselves, to the bits of one sum for each."""
+
+    class Many(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.ModuleList([nn.Linear(5, 5) for _ in range(6)])
+            self.large, self.back = nn.Linear(5, 9000), nn.Linear(9000, 5)  # 360 KB each
+            self.double()
+            self.scale = nn.Parameter(genesis.ones(5))  # of another dtype
+
+        def forward(self, x):
+            for layer in self.first:
+                x = layer(x).tanh()
+            return self.back(self.large(x).relu()) * self.scale.double()
+
+    def ended(compiles, alone=graph_buckets._ALONE):
+        genesis.manual_seed(0)
+        model, graph_buckets._ALONE = Many(), alone
+        parallel = DistributedDataParallel(model)
+        b = optim.SGD(parallel.parameters(), 1e-3, momentum=0.9)
+        step = compiled_step(parallel, b) if compiles else lambda x, y: step_of(parallel, b, x, y)
+        for x, y in zip(*genesis.tensor(np.random.default_rng(0).standard_normal((2, 3, size * 4, 5))), strict=True):
+            before = last_call()
+            step(mine(x), mine(y))
+        return model, last_call() - before
+
+    (joined, few), (eager, _), (single, many) = ended(True), ended(False), ended(True, 0)
+    for p, q, each in zip(joined.parameters(), single.parameters(), eager.parameters(), strict=True):
+        assert size > 2 or (
+            genesis.equal(p, q) and genesis.equal(p.grad, q.grad)
+        )  # else MPI chooses an order by the size
+        assert genesis.allclose(p, q, rtol=1e-5) and genesis.allclose(p, each, rtol=1e-5)  # the scale is of float32
+    assert (few, many) == ((4, len(list(joined.parameters()))) if size > 1 else (0, 0))
+
+
+def last_call():
+    last = dist.GroupMember.WORLD.calls.last
+    return last[-1].number if last else 0
+
+
 def compiled_in_all_ways():
     """What is compiled ends where the same steps do as they are."""
 
@@ -392,6 +433,7 @@ checks = [
     precision_and_checkpoints,
     picture_of_a_step,
     compiled,
+    compiled_with_few_sums,
     compiled_in_all_ways,
     hooks,
     samplers,
