@@ -177,7 +177,8 @@ def _screen(
     killed, pid = mpiexec.SIGNAL.search(text), mpiexec.PID.search(text)
     seen = _seen(folder)
     lines = []
-    if (killed is not None and status not in (0, 1)) or (gone and not notes):
+    noted = {str(note.rank) for note in notes}  # the status may be that of a rank that was ended because of the first
+    if noted.isdisjoint(gone) and ((killed is not None and status not in (0, 1)) or (gone and not notes)):
         known = pids(folder).get(int(pid[1])) if pid is not None else None
         ranks = list(gone) or [known] * (known is not None)
         rank = ranks[0] if len(ranks) == 1 else None

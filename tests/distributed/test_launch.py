@@ -18,7 +18,7 @@ import pytest
 from ranks import ALLOWED, JOBS, SHARED, needs_mpi, unused_memory
 
 from genesis import cli
-from genesis.cli import endings, launch, leftovers, mpiexec
+from genesis.cli import endings, launch, leftovers, mpiexec, notes
 from genesis.cli.jobs import Job
 from genesis.distributed import installed, mpi
 
@@ -438,5 +438,10 @@ def test_what_is_said_of_a_failure_without_a_note():
         assert launch._screen(folder, [], 137, (), ["1"]) == killed
         several = "genesis run: one of the ranks 0, 1 was killed by SIGKILL\nrank 1: last seen at train.py:41"
         assert launch._screen(folder, ["PID 7\n", "signal 9\n"], 137, (), ["0", "1"]) == several
+        left = notes.text_of(notes.Note(1, 0.0, "os._exit(0)", "the line that left"))
+        Path(folder, "1.json").write_text(left)
+        failed = "genesis run: rank 1 failed first\nthe line that left"  # the others were killed because of that
+        assert launch._screen(folder, ["PID 7\n", "signal 9\n"], 137, (), ["1"]) == failed
+        Path(folder, "1.json").unlink()
         Path(folder, "1.doing").unlink()
         assert launch._screen(folder, ["no host named b\n"], 3) == "genesis run: ended with status 3\nno host named b"
