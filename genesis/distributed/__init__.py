@@ -7,6 +7,7 @@
 `nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
 `arrivals` `manager` processes that no launcher started     `stores` `tcp_store`   keys and values that they have in common
 `sharded` `placements` `tensor`   tensors of which each rank has a part          `fsdp`   modules made of them
+`pipelining`   models in stages
 
     import genesis.distributed as dist
     dist.init_process_group()              # alone, or what genesis run -n 2, mpiexec and srun start

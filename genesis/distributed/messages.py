@@ -25,10 +25,14 @@ def isend(
     """
     members = group_of("isend", group)
     to = _other("isend", members, dst, group_dst)
+    return begin_send(members, tensor, to, tag, f"to {to}")
+
+
+def begin_send(members: ProcessGroup, tensor: Any, to: int, tag: int, detail: str) -> Work:
+    """Begin to send a tensor to a rank of a group; reports call it by ``detail``."""
     host = Memory("isend", tensor).host
-    return Work(
-        members.calls, _call("send", host, f"to {to}"), None, members.engine.send(host, to, tag), None, (tensor,)
-    )
+    request = members.engine.send(host, to, tag)
+    return Work(members.calls, _call("send", host, detail), None, request, None, (tensor,))
 
 
 def irecv(
@@ -37,6 +41,11 @@ def irecv(
     """Begin to receive a tensor of this shape and dtype, from a rank or (``src=None``) from any; returns a `Work`."""
     members = group_of("irecv", group)
     source = None if src is None and group_src is None else _other("irecv", members, src, group_src)
+    return begin_receive(members, tensor, source, tag, None if source is None else f"from {source}")
+
+
+def begin_receive(members: ProcessGroup, tensor: Any, source: int | None, tag: int, detail: str | None) -> Work:
+    """Begin to receive a tensor from a rank of a group, or from any; reports call it by ``detail``."""
     memory = Memory("irecv", tensor, writes=True)
     into = np.empty_like(memory.host)
     request: Any = members.engine.receive(into, source, tag)
@@ -49,8 +58,7 @@ def irecv(
             )
         memory.write(into)
 
-    call = _call("recv", into, None if source is None else f"from {source}")
-    return Work(members.calls, call, None, request, finish, (tensor,))
+    return Work(members.calls, _call("recv", into, detail), None, request, finish, (tensor,))
 
 
 def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:

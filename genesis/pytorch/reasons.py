@@ -36,7 +36,7 @@ FAMILIES = {
     "torch.distributed.rendezvous": "init_process_group lets ranks meet, by an address, a file or a store",
     "torch.distributed.utils": "these are steps inside of PyTorch's DistributedDataParallel",
     "torch.distributed.tensor.experimental": "sequences are divided by SequenceParallel; attention over parts of them is left out",
-    "torch.distributed.pipelining": "stages of a model in several processes are left out",
+    "torch.distributed.pipelining": "a backward computes all gradients of an operation at once, so it is not divided into those of inputs and of weights",
     "torch.distributed.rpc": "calls of other processes are left out",
     "torch.distributed.fsdp": "parameters are divided by rows, in memory of their own: options of flat parameters are left out",
     "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
@@ -75,7 +75,10 @@ INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
     "torch.distributed.rpc.rpc_sync": "send_object_list and recv_object_list",
     "torch.distributed.rpc.rpc_async": "isend and irecv of tensors",
-    "torch.distributed.pipelining.pipeline": "send and recv of what one rank computes and the next one needs",
+    **{
+        f"torch.distributed.pipelining.{name}": "ScheduleInterleaved1F1B"
+        for name in ("ScheduleInterleavedZeroBubble", "ScheduleZBVZeroBubble", "ScheduleDualPipeV")
+    },
     "torch.distributed.BackendConfig": "the name of the backend as text",
     **{f"torch.distributed.{name}": "new_group(ranks) for each of them" for name in ("split_group", "shrink_group")},
     **{
@@ -164,6 +167,8 @@ DIFFERENT = {
     "backward, and what find_unused_parameters finds is found there",
     "torch.distributed.tensor.distribute_tensor": "a parameter that all ranks have stays an ordinary one",
     "torch.distributed.fsdp.fully_shard": "the states in an optimizer are tensors of this rank's rows; in its state_dict() they are DTensors",
+    "torch.distributed.pipelining.ScheduleGPipe": "(and other schedules) gradients that are there already are not divided by the number of microbatches, nor those that an eval comes behind",
+    "torch.distributed.pipelining.pipeline": "the program is recorded by torch.fx; modules in which no stage begins stay as they are",
     "torch.distributed.nn.functional.reduce": "zeros at the other ranks, so that its gradient is that of broadcast",
     "torch.compile": "backends that take graphs of PyTorch's kind are refused; what a graph cannot hold runs as it is, with a warning",
     "torch.jit.script": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",

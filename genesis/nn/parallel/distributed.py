@@ -159,6 +159,13 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    def combine_in_next_backward(self) -> None:
+        """Let the next backward combine the sums, although its forward was inside of `no_sync`: stages of a pipeline have
+        forwards of other batches in between.
+        """
+        if self._together:
+            self._buckets.prepare()
+
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         """What PyTorch measures by itself, and trainers look into: nothing, `genesis.profiler` does."""
         return {}
