@@ -57,7 +57,7 @@ def test_a_training_imports_no_other_framework():
 # kinds of kernels, and the tests that compile them for Hopper and look at registers, spills, loads and tensor cores
 LOOKED_AT = {
     "test_cuda_triton.py": {"Kernel", "Product"},
-    "test_cuda_tiled.py": {"Tiled"},
+    "test_cuda_tiled.py": {"Tiled", "Mixed"},
     "test_cuda_draws.py": {"Draw"},
     "test_cuda_optimizers.py": {"Several"},
     "test_cuda_indexing.py": {"Lanes", "Tiles", "Merge", "Begins", "Sums"},

@@ -47,8 +47,8 @@ SMALL = {
     "a short one": (genesis.nn.functional.linear, [(17, 50), (9, 50), (9,)], True, (16, 16)),
     "its input's gradient": (lambda g, w: g @ w, [(24, 40), (40, 70)], False, (16, 16)),
     "of few": (lambda g, w: g @ w, [(24, 10), (10, 70)], False, (16, 16)),
-    "its weight's gradient": (lambda g, x: g.t() @ x, [(40, 24), (40, 70)], False, (16, 16)),
-    "of a wide layer": (lambda g, x: g.t() @ x, [(40, 250), (40, 290)], False, (64, 32)),
+    "its weight's gradient": (lambda g, x: g.t() @ x, [(40, 24), (40, 70)], False, (16, 32)),
+    "of a wide layer": (lambda g, x: g.t() @ x, [(40, 250), (40, 290)], False, (32, 32)),
 }
 
 

@@ -99,14 +99,17 @@ def test_last_sums_of_several_biases_are_one_launch(way):
 
     expected = trained("cpu")
     with emulated(way), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genesis.cuda.steps.together.MOST", 2)  # three are two launches
+        patch.setattr("genesis.cuda.launch.mixed.MOST", 2)  # two have one kernel, and the third one of its own
         losses, parameters, run = trained("cuda")
     np.testing.assert_allclose(losses, expected[0], rtol=1e-5)
     for got, wanted in zip(parameters, expected[1], strict=True):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-4)
     phases = run._recent[0].step.phases
-    sums = [p for p in phases if len(p.stages) == 2 and any(["sum" in call.op for call in p.calls])]
-    assert len(sums) == 1 and not any([p.stages[0].kernel.kernel.told for p in sums])
+    (last,) = [p for p in phases if [call.op for call in p.calls].count("sum") >= 3]
+    sums = [s.kernel.kernel for s in last.stages if any([v.spec.shape == (128,) for v in s.operands])]
+    assert (
+        len(sums) == 4 and len({kernel.source for kernel in sums}) == 2
+    )  # of biases, and of the norm's weight and bias
 
 
 @needs_triton

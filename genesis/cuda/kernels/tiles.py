@@ -23,6 +23,7 @@ SMALL = 1 << 26  # multiplications of a small product, at most
 LONGEST = 2048  # that is summed: what is longer is divided among programs by a library
 SHORT = 128  # that is summed of both operands' rows: then wider tiles are as fast
 PROGRAMS = 264  # of its tiles: two for each processor of an H100
+WARPS = 4  # of all small ones, so that they may be one launch
 
 _HEAD = ["import triton", "import triton.language as tl", "", ""]
 _SOURCE = """
@@ -97,13 +98,13 @@ def small_tile(m: int, n: int, k: int, unit: tuple[bool, bool, bool, bool]) -> T
     _, left, right, _ = unit
     if programs > PROGRAMS:
         wide = not left and not right and k <= SHORT and -(-m // 32) * -(-n // 32) <= PROGRAMS
-        return Tile(64, 32, 32, 8) if wide else None
+        return Tile(32, 32, 64, WARPS) if wide else None
     if k <= 16:
-        return Tile(16, 16, 16, 2)
+        return Tile(16, 16, 16, WARPS)
     if right:
         few = 4 * programs <= PROGRAMS and k > 64  # a fourth as high, so that there are four times as many
-        return (Tile(4, 16, 128, 4, along=True) if few else Tile(16, 16, 64, 4, along=True)) if left else None
-    return Tile(16, 16, 64, 4) if left else Tile(16, 16, 32, 2)
+        return (Tile(4, 16, 128, WARPS, along=True) if few else Tile(16, 16, 64, WARPS, along=True)) if left else None
+    return Tile(16, 16 if left else 32, 64, WARPS)
 
 
 def tile_of(m: int, n: int, dtype: Any) -> Tile:

@@ -35,6 +35,13 @@ def run(source: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[n
     return answer  # type: ignore[no-any-return]
 
 
+def run_into(source: str, grid: tuple[int, int, int], arguments: list[Any], written: dict[int, Any]) -> None:
+    """Run them, and write what they wrote to arrays of memory, by argument."""
+    results = run(source, grid, arguments)
+    for i, array in written.items():
+        array[...] = results[i]
+
+
 def _started() -> subprocess.Popen[bytes]:
     if not _process or _process[0].poll() is not None:
         environment = {**os.environ, "TRITON_INTERPRET": "1"}

@@ -178,6 +178,13 @@ class Kernel(Launched):
         if grid:  # of no elements nothing is computed
             self.start(on, stream, (grid, 1, 1), values)
 
+    def called(self, operands: list[Any], count: int) -> tuple[tuple[int, int, int], tuple[Any, ...]]:
+        """The programs that `launch` starts, and the values of their parameters."""
+        return self.grid(count), (*operands, count) if self.told else tuple(operands)
+
+    def grid(self, count: int) -> tuple[int, int, int]:
+        return self.code.grid(count), 1, 1
+
     # ---- on the emulated device
 
     @cached_property
@@ -237,17 +244,20 @@ class Kernel(Launched):
         return out
 
     def run(self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
-        arrays = self._operands(memory, values)
         if interpreted():
-            self._interpret(arrays, grid, values)
-        elif self.told:
+            interpreter.run_into(self.source, grid, *self.interpreted(memory, grid, values))
+            return
+        arrays = self._operands(memory, values)
+        if self.told:
             run_some(self.nest, arrays, range(values[-1]))
         else:
             for chunk in range(self.nest.chunks):
                 run_some(self.nest, arrays, chunk)
 
-    def _interpret(self, arrays: list[Any], grid: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+    def interpreted(
+        self, memory: Spaces, grid: tuple[int, int, int], values: tuple[Any, ...]
+    ) -> tuple[list[Any], dict[int, Any]]:
+        """What the interpreter is given, and the arrays that it writes, by parameter."""
+        arrays = self._operands(memory, values)
         given = [float(values[i]) if i in self.numbers else a for i, a in enumerate(arrays)]
-        results = interpreter.run(self.source, grid, [*given, *values[len(arrays) :]])
-        for i in self.nest.writes:
-            arrays[i][...] = results[i]
+        return [*given, *values[len(arrays) :]], {i: arrays[i] for i in self.nest.writes}

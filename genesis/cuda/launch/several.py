@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
+from zlib import crc32
 
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Kernel, Launched, interpreted
@@ -33,7 +34,8 @@ class Several(Launched):
         self.whole = tuple(range(self.before))
         shared = sorted(kernel.numbers)
         parameters = [f"p{i}_{k}" for k in range(count) for i in self.own] + [f"n{k}" for k in range(count * self.told)]
-        body = code.source.replace("def kernel(", "def one(pid, ").replace("    pid = tl.program_id(0)\n", "")
+        self.one = f"one_{crc32(code.source.encode()):x}"  # which is that of no other, in a launch of several (`mixed`)
+        body = code.source.replace("def kernel(", f"def {self.one}(pid, ").replace("    pid = tl.program_id(0)\n", "")
         lines = ["", "@triton.jit", f"def kernel({', '.join([*parameters, *[f'p{i}' for i in shared]])}):"]
         lines += ["    pid = tl.program_id(0)", *(self._each() if self.told else self._chosen())]
         self.source = body + "\n".join(lines) + "\n"
@@ -48,7 +50,7 @@ class Several(Launched):
             lines += [
                 f"    last{k} = first + tl.cdiv(n{k}, {self.lanes})",
                 f"    if (pid >= first) & (pid < last{k}):",
-                f"        one(pid - first, {given}, n{k})",
+                f"        {self.one}(pid - first, {given}, n{k})",
                 f"    first = last{k}",
             ]
         return lines
@@ -58,14 +60,18 @@ class Several(Launched):
         for i in self.own:
             lines += [f"    p{i} = p{i}_0"]
             lines += [f"    p{i} = tl.where(which == {k}, p{i}_{k}, p{i})" for k in range(1, self.count)]
-        return [*lines, f"    one(pid % {self.programs}, {', '.join([f'p{i}' for i in range(self.size)])})"]
+        return [*lines, f"    {self.one}(pid % {self.programs}, {', '.join([f'p{i}' for i in range(self.size)])})"]
 
     def launch(self, on: Any, stream: int, operands: list[list[Any]], counts: list[int]) -> None:
         """Start it with the addresses and numbers of each set, and how long each loop is, if it is told that."""
+        self.start(on, stream, *self.called(operands, counts))
+
+    def called(self, operands: list[list[Any]], counts: list[int]) -> tuple[Grid, tuple[Any, ...]]:
+        """The programs that `launch` starts, and the values of their parameters."""
         addresses = [each[i] for each in operands for i in self.own]
         numbers = [operands[0][i] for i in sorted(self.kernel.numbers)]
         programs = sum([-(-n // self.lanes) for n in counts]) if self.told else self.count * self.programs
-        self.start(on, stream, (programs, 1, 1), (*addresses, *counts * self.told, *numbers))
+        return (programs, 1, 1), (*addresses, *counts * self.told, *numbers)
 
     def aligned(self, values: tuple[Any, ...]) -> tuple[int, ...]:
         """Lengths, and the pointers to an operand if those of all sets are: few machine codes. Numbers of a program in memory
@@ -96,19 +102,20 @@ class Several(Launched):
         return [span for each in self.sets(values) for span in self.kernel.spans(grid, each)]
 
     def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
-        sets = self.sets(values)
         if not interpreted():
-            for each in sets:
+            for each in self.sets(values):
                 programs = -(-each[-1] // self.lanes) if self.told else self.programs
                 self.kernel.run(memory, (programs, 1, 1), each)
             return
-        arrays = [self.kernel._operands(memory, each) for each in sets]
+        interpreter.run_into(self.source, grid, *self.interpreted(memory, grid, values))
+
+    def interpreted(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> tuple[list[Any], dict[int, Any]]:
+        """What the interpreter is given, and the arrays that it writes, by parameter."""
+        arrays = [self.kernel._operands(memory, each) for each in self.sets(values)]
         given = [array[i] for array in arrays for i in self.own]
         numbers = [float(v) for v in values[self.before :]]
-        results = interpreter.run(self.source, grid, [*given, *values[len(given) : self.before], *numbers])
-        for k, array in enumerate(arrays):
-            for i in self.kernel.nest.writes:
-                array[i][...] = results[k * len(self.own) + self.own.index(i)]
+        written = {k * len(self.own) + self.own.index(i): array[i] for k, array in enumerate(arrays) for i in self.kernel.nest.writes}  # fmt: skip
+        return [*given, *values[len(given) : self.before], *numbers], written
 
 
 @lru_cache(maxsize=256)

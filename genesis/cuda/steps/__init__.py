@@ -7,7 +7,7 @@
 `joined`    gradients of attention that are written to parts of one array
 `losses`    losses that are computed together with their gradient
 `held`      kernels whose numbers of the host lie in the device's memory
-`together`  the same loop over many tensors as one launch
+`together`  the same loop over many tensors as one launch, and small products that nothing waits for
 `step`      a program as one call: the plan of its memory, the first call, and the graph of all later ones
 `told`      what a step does, for `explain`
 """

@@ -30,7 +30,7 @@ from genesis.cuda.steps.lowered import Lowered
 from genesis.cuda.steps.ready import Ready
 from genesis.cuda.steps.regions import phases_of
 from genesis.cuda.steps.stages import copy_launch
-from genesis.cuda.steps.together import behind_readers, together
+from genesis.cuda.steps.together import at_the_end, behind_readers, together
 from genesis.cuda.steps.work import Called
 from genesis.jit.lowering.compiled import Where
 from genesis.jit.lowering.layouts import is_dense
@@ -61,7 +61,7 @@ class DeviceStep(Step):
         every = (*self.takes, *[var for _, var in self.lowered.fed])
         self.memory_plan = planned(
             program,
-            behind_readers(together(phases_of(self.lowered), program), program, self.targets),
+            self._ordered(program),
             every,
             self.returns,
             self.targets,
@@ -77,6 +77,11 @@ class DeviceStep(Step):
         self.small = False  # a graph's results are in memory that it knows: nobody gives it other memory
         self._calls = {id(phase): Called(phase) for phase in self.phases if not phase.stages}
         self._ready: Ready | None = None
+
+    def _ordered(self, program: Program) -> list[Phase]:
+        """The phases, with those that may be one launch as one, in an order in which little is copied."""
+        phases = together(phases_of(self.lowered), program)
+        return behind_readers(at_the_end(phases, program), program, self.targets)
 
     def _why_no_graph(self) -> str:
         """Arguments that are so large that copying them to where a graph reads them takes longer than the host for launches."""

@@ -126,12 +126,16 @@ class Tiled(Launched):
 
     def launch(self, on: Device, stream: int, operands: list[int], count: int = 0) -> None:
         """Start it with these addresses: of what is multiplied, of the product if it is stored, of the loop's other operands."""
+        self.start(on, stream, *self.called(operands, count))
+
+    def called(self, operands: list[int], count: int) -> tuple[Grid, tuple[Any, ...]]:
+        """The programs that `launch` starts, and the values of their parameters."""
         small = self.small
         many = len(small.operands)
         factors = [address + offset for address, offset in zip(operands, small.offsets, strict=False)]
         bias, out = factors[2] if many == 3 else 0, operands[many] if self.stored else 0
         values = (*factors[:2], bias, out, *small.sizes, *small.strides, 0, 0, *operands[many + self.stored :])
-        self.start(on, stream, small.grid, values)
+        return small.grid, values
 
     # ---- on the emulated device
 
@@ -152,16 +156,24 @@ class Tiled(Launched):
         if self.loop is None:
             self.base.run(memory, grid, mine)
             return
-        factors, nest, *addresses, count = self.base.given(memory, grid, mine), self.loop.nest, *self._of_loop(values)
-        made = memory.array(mine[3], F32, count) if self.stored else np.empty(count, F32)
-        arrays = [made if i == self.given else memory.array(address, nest.operands[i], self.loop.extent(i, count))
-                  for i, address in enumerate(addresses)]  # fmt: skip
         if interpreted():
-            given = [*factors, made, *mine[4:], *[arrays[i] for i in self.others]]
-            results = interpreter.run(self.source, grid, given)
-            made[...] = results[3]
-            for i, result in zip(self.others, results[len(mine) :], strict=True):
-                arrays[i][...] = result
-        else:
-            made[...] = self.base.computed(factors, grid, mine)
-            run_some(nest, arrays, range(count))
+            interpreter.run_into(self.source, grid, *self.interpreted(memory, grid, values))
+            return
+        arrays = self._arrays(memory, values)
+        arrays[self.given][...] = self.base.computed(self.base.given(memory, grid, mine), grid, mine)
+        run_some(self.loop.nest, arrays, range(self.small.count))
+
+    def _arrays(self, memory: Spaces, values: tuple[Any, ...]) -> list[Any]:
+        """The operands of the loop; of a product without one it alone."""
+        made = memory.array(values[3], F32, self.small.count) if self.stored else np.empty(self.small.count, F32)
+        if self.loop is None:
+            return [made]
+        *addresses, count = self._of_loop(values)
+        return [made if i == self.given else memory.array(address, self.loop.nest.operands[i], self.loop.extent(i, count))
+                for i, address in enumerate(addresses)]  # fmt: skip
+
+    def interpreted(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> tuple[list[Any], dict[int, Any]]:
+        """What the interpreter is given, and the arrays that it writes, by parameter."""
+        mine, arrays = values[: len(self.base.letters)], self._arrays(memory, values)
+        given = [*self.base.given(memory, grid, mine), arrays[self.given], *mine[4:], *[arrays[i] for i in self.others]]
+        return given, {3: arrays[self.given]} | {len(mine) + at: arrays[i] for at, i in enumerate(self.others)}

@@ -9,7 +9,6 @@ from typing import Any
 
 from genesis.arrays.spec import Spec
 from genesis.cuda.kernels.lowering import PROCESSORS
-from genesis.cuda.launch.kernel import Kernel
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.program import Call
@@ -90,13 +89,9 @@ def entry_of(step: Any, phase: Any) -> Entry:
     if not phase.stages:
         read, written = set(phase.calls[0].inputs), set(phase.calls[0].outs)
     flops = sum([operations(call) for call in phase.calls if len(call.inputs) > 1])
-    programs = sum([_programs(stage.kernel) for stage in phase.stages])
+    launches: list[Any] = [stage.kernel for stage in phase.stages]
+    programs = sum([launch.kernel.grid(launch.count)[0] for launch in launches])
     return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why, programs)
-
-
-def _programs(launch: Any) -> int:
-    kernel = launch.kernel
-    return int(kernel.code.grid(launch.count) if isinstance(kernel, Kernel) else kernel.grid(launch.count)[0])
 
 
 def _bytes(values: set[Var]) -> int:

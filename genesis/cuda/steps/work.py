@@ -14,7 +14,7 @@ from genesis.core.graph.tensor import wrap
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.padded import gaps, padded
-from genesis.cuda.launch.several import several
+from genesis.cuda.launch import mixed
 from genesis.cuda.launch.tuning import of_step, wanted_in_steps
 from genesis.cuda.memory.sequence import Sequence as Memory
 from genesis.cuda.memory.sequence import crosses
@@ -120,11 +120,11 @@ class Work:
                 hosts.pop(index, None)
 
     def _together(self, phase: Phase, bases: dict[str, Any], stream: int) -> None:
-        """One launch of a loop over many tensors."""
+        """One launch of a loop over many tensors, or of kernels that do not wait for each other."""
         launches: list[Any] = [stage.kernel for stage in phase.stages]
+        kernels, counts = [launch.kernel for launch in launches], [launch.count for launch in launches]
         addresses = [[self._address(var, bases) for var in stage.operands] for stage in phase.stages]
-        kernel = several(launches[0].kernel, len(launches))
-        kernel.launch(self.on, stream, addresses, [launch.count for launch in launches])
+        mixed.launch(self.on, stream, kernels, addresses, counts)
 
     def _as_result(self, index: int, array: CudaArray) -> CudaArray:
         """The array of a call with the shape of the result that it is."""
