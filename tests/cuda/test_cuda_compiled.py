@@ -596,6 +596,36 @@ def test_losses_and_their_gradients_are_one_call_where_that_is_known(name, gpu):
     assert (calls == {WITH_GRADIENT}) == joined
 
 
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_rows_of_an_embedding_are_read_by_the_loop_that_uses_them(dtype, kind, gpu):
+    """As the numbers are checked before, and are 0 where they are none; rows that unchecked ones name are read by a call. What
+    loops compute in does not depend on how many bits an index has.
+    """
+    table, more, weight = (genesis.randn(*shape).to(getattr(genesis, dtype)) for shape in ((9, 40), (3, 40), (40,)))
+    at = genesis.tensor([[1, 8, 0], [4, 4, 2]], dtype=getattr(genesis, kind))
+
+    def of(table, more, weight, at):
+        x = F.embedding(at, table) + more
+        return x, F.layer_norm(x, (40,), weight)
+
+    expected, given = of(table, more, weight, at), [x.to("cuda") for x in (table, more, weight, at)]
+    run, called = genesis.compile(of), genesis.compile(lambda table, at: table[at] + 1)
+    for _ in range(3):
+        for a, b in zip(run(*given), expected, strict=True):
+            tolerance = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 2e-2}[dtype]
+            np.testing.assert_allclose(a.cpu().double().numpy(), b.double().numpy(), atol=tolerance, rtol=tolerance)
+        called(given[0], given[3])
+    (made,) = steps_of(run)
+    assert is_graph(made) and {p.calls[0].op for p in made.phases if not p.stages} == {"check_range"}
+    sources = [stage.kernel.kernel.source for p in made.phases for stage in p.stages]
+    assert any(["tl.sum" in source and (dtype == "float64" or ".to(tl.float64)" not in source) for source in sources])
+    assert "take_index" in {p.calls[0].op for p in steps_of(called)[0].phases if not p.stages}
+    run(*given[:3], given[3] + 1)
+    with pytest.raises(IndexError, match="embedding: index 9 is out of range for 9 rows"):
+        cuda.synchronize()
+
+
 def test_other_streams_wait(gpu):
     """Two calls on two streams use the same memory: the second waits for the first."""
     w = genesis.ones(3, device="cuda")

@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,10 +157,13 @@ class Kernel(Launched):
     Args:
         nest: the loops; the stride of every operand is in them
         numbers: operands that are numbers of the program, not memory
+        tables: how many elements those operands have of which an index says what is read
     """
 
-    def __init__(self, nest: Nest, numbers: frozenset[int] = frozenset()) -> None:
-        self.nest, self.numbers = nest, numbers
+    def __init__(
+        self, nest: Nest, numbers: frozenset[int] = frozenset(), tables: Mapping[int, int] = MappingProxyType({})
+    ) -> None:
+        self.nest, self.numbers, self.tables = nest, numbers, tables
         first = nest.body[0]
         self.told = isinstance(first, For) and first.axes[0].extent == CALLED
 
@@ -222,13 +227,15 @@ class Kernel(Launched):
         for operand, uses in self._uses.items():
             size = self.nest.operands[operand].itemsize
             for at, writes in () if operand in self.numbers else uses:
-                low, high = self._extent(at, count)
+                low, high = (0, self.tables[operand]) if operand in self.tables else self._extent(at, count)
                 if high > low:
                     spans[values[operand] + low * size, (high - low) * size, writes] = None
         return list(spans)
 
     def extent(self, operand: int, count: int) -> int:
         """How many elements of an operand are read or written, from its address on."""
+        if operand in self.tables:
+            return self.tables[operand]
         extents = [self._extent(at, count) for at, _ in self._uses.get(operand, ())]
         assert all([low >= 0 for low, _ in extents])
         return max([high for _, high in extents], default=0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from genesis.cuda.launch.kernel import Kernel
 from genesis.jit.lowering.emit_triton import Emitted, emitted
@@ -12,8 +14,8 @@ from genesis.jit.lowering.loops import Nest
 class Held(Kernel):
     """Loops of which some operands are numbers in memory."""
 
-    def __init__(self, nest: Nest, held: frozenset[int]) -> None:
-        super().__init__(nest)
+    def __init__(self, nest: Nest, held: frozenset[int], tables: Mapping[int, int] = MappingProxyType({})) -> None:
+        super().__init__(nest, tables=tables)
         self.held = held
 
     @cached_property

@@ -21,7 +21,11 @@ _ = rules.phases  # the rules are declared when it is imported
 MOVED = {"convert", "named", "without_gradient", "clone", "reshape", "view_shape"}
 LIKE_THE_CPUS = {f"fused.gelu.CudaArray{part}": f"fused.gelu{part}" for part in ("", ".backward")}  # whose rules do
 RULES.update({name: RULES[other] for name, other in LIKE_THE_CPUS.items()})
-OWN = MOVED | RULED | {"place", "put", "fused.adam_step", "scatter_sum", *LIKE_THE_CPUS, *channels.RULED, *norms.RULED}
+OWN = (
+    MOVED
+    | RULED
+    | {"place", "put", "take_index", "fused.adam_step", "scatter_sum", *LIKE_THE_CPUS, *channels.RULED, *norms.RULED}
+)
 
 
 def in_loops(call: Call) -> bool:

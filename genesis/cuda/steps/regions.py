@@ -150,6 +150,8 @@ class _Regions:
         if self.of.as_they_are.keys() & set(call.inputs):
             raise _Wanted
         self._last(_Item(calls=[call], why=why), [self.of.widened(v) for v in call.outs])
+        if call.op == "check_range":  # it gives 0 for what is none
+            self.memory.limits[call.outs[0]] = call.args[2]
 
     def _parts(self, call: Call) -> Sequence[Part]:
         every = (*call.inputs, *call.outs)

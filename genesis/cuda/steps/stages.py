@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, strides_of
 from genesis.cuda.kernels.draws import Draw
 from genesis.cuda.kernels.lowering import in_memory
 from genesis.cuda.steps.held import Held
 from genesis.cuda.steps.tiled import Small, Tiled
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store
+from genesis.jit.lowering.loops import Affine, Axis, For, Load, Nest, Store, loads_of, values_of
 from genesis.jit.lowering.phases import Stage
 
 
@@ -34,10 +34,22 @@ def stage_of(nest: Nest, operands: list[Var], numbers: set[Var], count: int = 0)
     """The launch of loops over these values."""
     held = frozenset([i for i, v in enumerate(operands) if v in numbers])
     dtypes = [np.dtype(np.float64) if i in held else v.spec.dtype for i, v in enumerate(operands)]
-    kernel = Held(in_memory(nest, dtypes), held)
+    tables = {i: _reach(operands[i].spec) for i in _indexed(nest)}
+    kernel = Held(in_memory(nest, dtypes), held, tables)
     _ = kernel.code  # it can be printed
     same = tuple([(r, w) for r, w in nest.over if dtypes[r] == dtypes[w]])
     return Stage(Launch(kernel, nest.writes, count, same), tuple(operands))  # type: ignore[arg-type]
+
+
+def _indexed(nest: Nest) -> set[int]:
+    """The operands of which an index says what is read."""
+    values = [v for each in nest.body for v in (values_of(each) if isinstance(each, For) else [each.value])]
+    return {load.operand for value in values for load in loads_of(value) if load.index is not None}
+
+
+def _reach(spec: Spec) -> int:
+    """How many elements there are from the first one to the last in memory."""
+    return 1 + sum([(n - 1) * s for n, s in zip(spec.shape, strides_of(spec), strict=True)])
 
 
 def product_stage(small: Small, loop: Stage | None, kept: bool) -> Stage:

@@ -120,7 +120,7 @@ def _loop(phase: Phase) -> Any:
         return None
     launch: Any = phase.stages[0].kernel
     kernel = launch.kernel
-    if not isinstance(kernel, Kernel) or not (kernel.told or _is_small(phase.stages[0])):
+    if not isinstance(kernel, Kernel) or kernel.tables or not (kernel.told or _is_small(phase.stages[0])):
         return None
     return kernel.code.source, launch.count % 16 == 0
 

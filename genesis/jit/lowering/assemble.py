@@ -377,7 +377,8 @@ class _Assembly:
                 elif isinstance(v, Total):
                     done[v] = self.newer.get(v, v)
                 elif isinstance(v, Load) and v.index is not None:
-                    done[v] = Load(v.operand, v.at, v.dtype, changed(v.index), v.step)
+                    index = changed(v.index)
+                    done[v] = v if index is v.index else Load(v.operand, v.at, v.dtype, index, v.step)
                 elif not isinstance(v, Expression) or not arguments(v):
                     done[v] = v
                 else:

@@ -9,7 +9,21 @@ import numpy as np
 
 from genesis.core.call.scalars import Expression
 from genesis.jit.lowering import triton_code
-from genesis.jit.lowering.loops import Affine, Axis, Count, DType, Load, Needs, Nest, Store, Total, Value, arguments
+from genesis.jit.lowering.loops import (
+    Affine,
+    Axis,
+    Count,
+    DType,
+    For,
+    Load,
+    Needs,
+    Nest,
+    Store,
+    Total,
+    Value,
+    arguments,
+    values_of,
+)
 from genesis.jit.lowering.triton_code import applied, cast, chosen, type_of
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -35,7 +49,7 @@ class Values:
         self.lanes = 0  # of the block; 0 outside of one
         self.tile: tuple[int, ...] = ()  # its rows and columns, if lanes are a matrix
         self.masks: list[tuple[str, list[Axis]]] = []  # then those of each dimension, and what it goes along
-        arrays = [d for i, d in enumerate(nest.operands) if i not in numbers | held]
+        arrays = [nest.operands[i] for i in _elements(nest) - numbers - held]
         self.wide = any([d.kind in "fiu" and d.itemsize == 8 for d in arrays])
         self.names = 0
         self.stored: set[int] = set()
@@ -195,3 +209,18 @@ class Values:
         return any([axis in self.needs(value) for axis in self.axes]) or any(
             [isinstance(x, Total) for x in self.needs(value)]
         )
+
+
+def _elements(nest: Nest) -> frozenset[int]:
+    """The operands but those of which no more is read than which elements of others are."""
+    stack = [v for each in nest.body for v in (values_of(each) if isinstance(each, For) else [each.value])]
+    seen, out = set(stack), set(nest.writes)
+    while stack:
+        each = stack.pop()
+        if isinstance(each, Load):
+            out.add(each.operand)
+            continue
+        more = {v for v in arguments(each) if v not in seen}
+        seen |= more
+        stack += more
+    return frozenset(out)
