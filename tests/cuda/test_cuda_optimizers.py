@@ -98,6 +98,15 @@ def test_a_gradient_is_not_kept_by_the_step_that_read_it():
         assert before - genesis.cuda.memory_allocated() == 4 << 12
 
 
+def test_a_program_asks_few_times_which_parameter_is_its_own():
+    """Four times of 16, and once it is done it has ended."""
+    kernels = {k.count: k for k, _ in started(lambda: stepped("cuda", 5)) if type(k).__name__ == "Several"}
+    lines = kernels[16].source.split("def kernel(")[1].splitlines()
+    calls = [line for line in lines if line.lstrip().startswith("one_")]
+    assert len(calls) == 16 and {len(line) - len(line.lstrip()) for line in calls} == {4 * 5}
+    assert sum(["if pid < " in line for line in lines]) == 15
+
+
 @needs_triton
 @pytest.mark.slow
 def test_machine_code():

@@ -19,7 +19,7 @@ Grid = tuple[int, int, int]
 class Several(Launched):
     """A kernel for ``count`` sets of addresses; numbers are the same for all.
 
-    One that is told how long its loop is has code for each set. Others are as long for all sets: a program chooses the
+    One that is told how long its loop is has a call for each set. Others are as long for all sets: a program chooses the
     addresses that are its own.
     """
 
@@ -44,16 +44,23 @@ class Several(Launched):
         self.letters = "Q" * len(pointers) * count + "i" * count * self.told + "d" * len(shared)
 
     def _each(self) -> list[str]:
-        lines = ["    first = 0"]
-        for k in range(self.count):
-            given = ", ".join([f"p{i}" if i in self.kernel.numbers else f"p{i}_{k}" for i in range(self.size)])
-            lines += [
-                f"    last{k} = first + tl.cdiv(n{k}, {self.lanes})",
-                f"    if (pid >= first) & (pid < last{k}):",
-                f"        {self.one}(pid - first, {given}, n{k})",
-                f"    first = last{k}",
-            ]
-        return lines
+        """Which set a program belongs to is asked as a search asks, and each has its own end: no program goes through what
+        tells the others apart, and code that differs in addresses alone is there once.
+        """
+        shift, lines = self.lanes.bit_length() - 1, []
+        for k in range(self.count - 1):
+            before = f"last{k - 1} + " if k else ""
+            lines.append(f"    last{k} = {before}((n{k} + {self.lanes - 1}) >> {shift})")
+        return [*lines, *self._among(0, self.count, 1)]
+
+    def _among(self, first: int, last: int, depth: int) -> list[str]:
+        pad, middle = "    " * depth, (first + last) // 2
+        if last - first > 1:
+            sets = self._among(first, middle, depth + 1), self._among(middle, last, depth + 1)
+            return [f"{pad}if pid < last{middle - 1}:", *sets[0], f"{pad}else:", *sets[1]]
+        given = ", ".join([f"p{i}" if i in self.kernel.numbers else f"p{i}_{first}" for i in range(self.size)])
+        program = f"pid - last{first - 1}" if first else "pid"
+        return [f"{pad}{self.one}({program}, {given}, n{first})"]
 
     def _chosen(self) -> list[str]:
         lines = [f"    which = pid // {self.programs}"]
