@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.errors import DistributedError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import messages, objects
@@ -37,6 +36,7 @@ class Transfers:
         self.group, self.ranks = group, ranks
         self._sent: list[Work] = []
         self._here: dict[tuple[str, int, int], Any] = {}  # from a stage of this rank to another of it
+        self._came: dict[tuple[str, int, int], Any] = {}  # before it was asked for
 
     def send(self, values: Any, kind: str, to: int, microbatch: int) -> None:
         """Begin to send ``activations`` or ``gradients`` to a stage."""
@@ -56,18 +56,23 @@ class Transfers:
 
     def receive(self, kind: str, to: int, microbatch: int, device: Any) -> Any:
         """What was sent so; its tensors are leaves that require grad where those that were sent did."""
-        if self.ranks[to - 1 if kind == "activations" else to + 1] == self.group.engine.rank:
-            return tree_map(_leaf, self._here.pop((kind, to, microbatch)))
+        key = kind, to, microbatch
+        if self.ranks[_other(kind, to)] == self.group.engine.rank:
+            return tree_map(_leaf, self._here.pop(key))
+        while key not in self._came:  # the other stage may have another order
+            number, values = self._next(*key, device)
+            self._came[kind, to, number] = values
+        return self._came.pop(key)
+
+    def _next(self, kind: str, to: int, microbatch: int, device: Any) -> tuple[int, Any]:
+        """The next message, and of which microbatch it is; ``microbatch`` is the one that is waited for."""
         header = self._received(np.empty(_HEADER, np.uint8), kind, to, microbatch)
         size = int(header[:_SIZE].view(np.int64)[0]) + _SIZE
         if size > _HEADER:
             header = np.concatenate([header, self._received(np.empty(size - _HEADER, np.uint8), kind, to, microbatch)])
         number, skeleton, said = objects.decode(header[_SIZE:size])
-        if number != microbatch:
-            text = f"{kind} of microbatch {number} came, expected those of {microbatch}"
-            raise DistributedError(message(f"stage {to}", text, hint="one schedule in all ranks"))
         leaves = [self._made(each, kind, to, microbatch, device) for each in said]
-        return tree_map(lambda i: leaves[i], skeleton)
+        return number, tree_map(lambda i: leaves[i], skeleton)
 
     def _received(self, array: Any, kind: str, to: int, microbatch: int) -> Any:
         self._wait(wrap(array), kind, to, microbatch)
@@ -82,7 +87,7 @@ class Transfers:
         return x.requires_grad_(requires_grad)
 
     def _wait(self, x: Tensor, kind: str, to: int, microbatch: int) -> None:
-        other = to - 1 if kind == "activations" else to + 1
+        other = _other(kind, to)
         detail = f"{kind} from stage {other}, microbatch {microbatch}"
         messages.begin_receive(self.group, x, self.ranks[other], _tag(kind, to), detail).wait()
 
@@ -91,6 +96,11 @@ class Transfers:
         for work in self._sent:
             work.wait()
         self._sent.clear()
+
+
+def _other(kind: str, to: int) -> int:
+    """The stage that sends."""
+    return to - 1 if kind == "activations" else to + 1
 
 
 def _tag(kind: str, to: int) -> int:

@@ -16,7 +16,9 @@ from genesis.distributed.pipelining import (
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
 )
+from genesis.distributed.pipelining.actions import each
 from genesis.distributed.pipelining.microbatch import TensorChunkSpec, sum_reducer
+from genesis.distributed.pipelining.schedules import PipelineScheduleMulti
 from genesis.utils.checkpoint import checkpoint
 
 F = nn.functional
@@ -92,7 +94,7 @@ def scheduled(kind, modules, n, loss_fn, **options):
         return None
     mine = {i: module for i, module in enumerate(modules) if i % size == rank}
     stages = [PipelineStage(module, i, len(modules), "cpu") for i, module in mine.items()]
-    return kind(stages if kind in ALL[2:] else stages[0], n, loss_fn, **options)
+    return kind(stages[0] if kind in ALL[:2] else stages, n, loss_fn, **options)
 
 
 def step(schedule, x, y, **more):
@@ -145,6 +147,28 @@ def every_schedule():
                     compared(schedule, modules, *batch(11), F.mse_loss)
                     order = [action for row in schedule.timetable() for action in row if action is not None]
                     assert sorted(order) == sorted({*order}) and len(order) == 2 * n * local * size
+
+
+class OtherOrders(PipelineScheduleMulti):
+    """Each rank has an order of its own."""
+
+    def order(self, rank):
+        turned = range(self.n_microbatches)[:: 1 if rank % 2 else -1]
+        return each("F", self.stages_of(rank), turned) + each("B", self.stages_of(rank)[::-1], turned)
+
+
+def orders_of_ones_own():
+    modules = [module.double() for module in seeded(Block, 2 * size)]
+    x, y = (t.double() for t in batch(8))
+    losses, outputs, gradients = whole(modules, x, y, 4, F.mse_loss)
+    schedule = scheduled(OtherOrders, modules, 4, F.mse_loss)
+    have, out = step(schedule, x, y)
+    if out is not None:
+        same(out, outputs, "results")
+        assert [a.item() for a in have] == [b.item() for b in losses]
+    for i, stage in schedule.stages.items():
+        for p, g in zip(stage.submodule.parameters(), gradients[i], strict=True):
+            np.testing.assert_allclose(p.grad.numpy(), g.numpy(), rtol=1e-10, atol=1e-13)
 
 
 def sums():
@@ -279,7 +303,7 @@ def refusals():
 
 
 for check in (
-    every_schedule, sums, batches_of_other_sizes, large_messages, values_of_other_kinds, frozen_stages,
+    every_schedule, orders_of_ones_own, sums, batches_of_other_sizes, large_messages, values_of_other_kinds, frozen_stages,
     less_precision_and_less_memory, chunks_as_they_are_told, results_that_are_no_tensors, refusals,
 ):  # fmt: skip
     check()
