@@ -198,7 +198,7 @@ def test_a_schedule_of_ones_own(world):
     assert str(schedule).endswith("\nrank 0  0F1 0F0 1F1 1F0 1B0 1B1 0B0 0B1")
     losses = []
     out = schedule.step(x, target=x, losses=losses)
-    expected = stages[1].submodule(stages[0].submodule(x))
+    expected = stages[1].submod(stages[0].submod(x))
     assert genesis.allclose(out, expected) and losses[1].item() == F.mse_loss(out[2:], x[2:]).item()
     with pytest.raises(ValueError, match=r"ranks wait for each other, before \[0B1\]"):
         Wrong(stages, 2)

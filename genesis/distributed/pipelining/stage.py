@@ -64,7 +64,7 @@ class PipelineStage:
     ) -> None:
         self.group = group_of("PipelineStage", group)
         self.group_rank, self.group_size = self.group.rank(), self.group.size()
-        self.submodule, self.stage_index, self.num_stages = submodule, stage_index, num_stages
+        self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
         self.device = as_device(device)
         self.input_args, self.output_args = _tensors(input_args), _tensors(output_args)
         self._kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}  # of each microbatch: what came, what it became
@@ -72,8 +72,8 @@ class PipelineStage:
 
     def _check(self, dw_builder: Any) -> None:
         name = "PipelineStage"
-        if not isinstance(self.submodule, Module):
-            raise ArgumentError(message(name, f"submodule is {type(self.submodule).__name__}, expected a module"))
+        if not isinstance(self.submod, Module):
+            raise ArgumentError(message(name, f"submodule is {type(self.submod).__name__}, expected a module"))
         if not 0 <= self.stage_index < self.num_stages:
             text = f"stage_index is {self.stage_index}, and num_stages {self.num_stages}"
             raise ArgumentValueError(message(name, text, hint="a number from 0 to num_stages - 1"))
@@ -94,7 +94,7 @@ class PipelineStage:
         return self.stage_index == self.num_stages - 1
 
     def __repr__(self) -> str:
-        return f"<stage {self.stage_index} of {self.num_stages}: {type(self.submodule).__name__}>"
+        return f"<stage {self.stage_index} of {self.num_stages}: {type(self.submod).__name__}>"
 
     # ---- what schedules call
 
@@ -103,7 +103,7 @@ class PipelineStage:
         with self.named(chunk, "forward"):
             _alike("arguments", args, self.input_args)
             with self._apart():
-                output = self.submodule(*args, **kwargs)
+                output = self.submod(*args, **kwargs)
             _alike("results", output, self.output_args)
         if trains:
             self._kept[chunk] = _tensors(args), _tensors(output)
@@ -141,14 +141,14 @@ class PipelineStage:
     # ---- gradients that ranks with the same stage combine
 
     def _apart(self) -> Any:
-        return self.submodule.no_sync() if isinstance(self.submodule, DistributedDataParallel) else nullcontext()
+        return self.submod.no_sync() if isinstance(self.submod, DistributedDataParallel) else nullcontext()
 
     def _combines(self, last: bool) -> None:
         """Whether the next backward combines gradients."""
-        if isinstance(self.submodule, FSDPModule):
-            self.submodule.set_requires_gradient_sync(last)
-        elif isinstance(self.submodule, DistributedDataParallel) and last:
-            self.submodule.combine_in_next_backward()
+        if isinstance(self.submod, FSDPModule):
+            self.submod.set_requires_gradient_sync(last)
+        elif isinstance(self.submod, DistributedDataParallel) and last:
+            self.submod.combine_in_next_backward()
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -118,7 +118,7 @@ def compared(schedule, modules, x, y, loss_fn, times=2, scaled=True):
     turned = type(schedule) is ScheduleLoopedBFS
     losses, outputs, gradients = whole(modules, x, y, schedule.n_microbatches, loss_fn, scaled, turned)
     for stage in schedule.stages.values():
-        stage.submodule.zero_grad()
+        stage.submod.zero_grad()
     last = len(modules) - 1 in schedule.stages
     for _ in range(times):
         have, out = step(schedule, x, y)
@@ -128,10 +128,10 @@ def compared(schedule, modules, x, y, loss_fn, times=2, scaled=True):
             for a, b in zip(have, losses, strict=True):
                 same(a, b, "losses")
         for i, stage in schedule.stages.items():
-            for p, g in zip(stage.submodule.parameters(), gradients[i], strict=True):
+            for p, g in zip(stage.submod.parameters(), gradients[i], strict=True):
                 same(p.grad, g, f"{type(schedule).__name__}, stage {i}")
         for stage in schedule.stages.values():
-            stage.submodule.zero_grad()
+            stage.submod.zero_grad()
 
 
 def every_schedule():
@@ -167,7 +167,7 @@ def orders_of_ones_own():
         same(out, outputs, "results")
         assert [a.item() for a in have] == [b.item() for b in losses]
     for i, stage in schedule.stages.items():
-        for p, g in zip(stage.submodule.parameters(), gradients[i], strict=True):
+        for p, g in zip(stage.submod.parameters(), gradients[i], strict=True):
             np.testing.assert_allclose(p.grad.numpy(), g.numpy(), rtol=1e-10, atol=1e-13)
 
 
@@ -194,7 +194,7 @@ def batches_of_other_sizes():
     losses, outputs, _ = whole(modules, x, y, 2, F.mse_loss)
     have = []
     out = schedule.eval(*((x,) if rank == 0 else ()), target=y, losses=have)
-    assert all([p.grad is None for stage in schedule.stages.values() for p in stage.submodule.parameters()])
+    assert all([p.grad is None for stage in schedule.stages.values() for p in stage.submod.parameters()])
     if 2 * size - 1 in schedule.stages:
         same(out, outputs, "eval")
         assert not out.requires_grad and [a.item() for a in have] == [b.item() for b in losses]
