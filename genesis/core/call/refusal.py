@@ -207,7 +207,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tuple": ("a tuple", _is_sequence),
     "Callable": ("a function", callable),
     "Mapping": ("a mapping", lambda x: isinstance(x, Mapping)),
-    "Module": ("a module", lambda x: not _is_sequence(x) and callable(x)),
+    "Module": ("a module", callable),  # some are iterable, as Sequential is
 }
 
 

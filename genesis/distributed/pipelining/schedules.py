@@ -159,6 +159,9 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
         )
 
     def _per_round(self) -> int:
+        if self.num_stages % self.ranks:
+            text = f"{self.num_stages} stages do not divide among {self.ranks} ranks"
+            raise ArgumentValueError(message(type(self).__name__, text, hint="as many in each, or ScheduleLoopedBFS"))
         rounds = max(1, self.n_microbatches // self.ranks)
         if self.n_microbatches % rounds:
             text = f"{self.n_microbatches} microbatches do not divide among {rounds} rounds"

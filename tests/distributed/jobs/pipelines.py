@@ -209,6 +209,21 @@ def large_messages():
         compared(scheduled(kind, modules, 4, F.mse_loss), modules, *batch(4 * 512, 512), F.mse_loss, times=1)
 
 
+def modules_of_other_kinds():
+    """Containers and compiled modules are stages, too."""
+    modules = [nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(2 * size)]
+    compared(scheduled(ScheduleLoopedBFS, modules, 2, F.mse_loss), modules, *batch(6), F.mse_loss)
+    compiled = [genesis.compile(module) for module in modules]
+    schedule, (x, y) = scheduled(ScheduleLoopedBFS, compiled, 2, F.mse_loss), batch(6)
+    _, _, gradients = whole(modules, x, y, 2, F.mse_loss, turned=True)
+    for _ in range(3):
+        step(schedule, x, y)
+        for i in schedule.stages:
+            for p, g in zip(modules[i].parameters(), gradients[i], strict=True):
+                np.testing.assert_allclose(p.grad.numpy(), g.numpy(), rtol=1e-5, atol=1e-6)
+            modules[i].zero_grad()
+
+
 def values_of_other_kinds():
     modules = [*seeded(Kept, 2 * size - 1), Last()]
     compared(scheduled(ScheduleLoopedBFS, modules, 2, F.mse_loss), modules, *batch(6), F.mse_loss)
@@ -303,7 +318,7 @@ def refusals():
 
 
 for check in (
-    every_schedule, orders_of_ones_own, sums, batches_of_other_sizes, large_messages, values_of_other_kinds, frozen_stages,
+    every_schedule, orders_of_ones_own, sums, batches_of_other_sizes, large_messages, modules_of_other_kinds, values_of_other_kinds, frozen_stages,
     less_precision_and_less_memory, chunks_as_they_are_told, results_that_are_no_tensors, refusals,
 ):  # fmt: skip
     check()

@@ -4,6 +4,7 @@ way of the host; the steps are those of the same ranks on the CPU.
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from genesis.cuda.runtime.emulated import Emulated
 from genesis.distributed.by_host import Staged
 from genesis.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from genesis.distributed.optim import ZeroRedundancyOptimizer
+from genesis.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
 from genesis.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "cuda"))
@@ -39,9 +41,9 @@ def there(x):
 
 def on_the_host(model):
     """The same model on the CPU, to compare its parameters."""
-    copy = network()
-    copy.load_state_dict({name: x.cpu() for name, x in model.state_dict().items()})
-    return copy
+    same = network()
+    same.load_state_dict({name: x.cpu() for name, x in model.state_dict().items()})
+    return same
 
 
 def parallel_training():
@@ -288,7 +290,25 @@ def states_in_parts():
         assert len(b.state_dict()["state"]) == len(list(model.parameters()))
 
 
+def stages():
+    """What stages send lies on the GPU on both sides."""
+    genesis.manual_seed(0)
+    layers = nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.Linear(8, 2)
+    parts = [layer.double() for layer in layers]
+    plain = copy.deepcopy(parts)
+    loss_of(nn.Sequential(*plain), X[0], Y[0]).backward()
+    own = [PipelineStage(parts[i].to("cuda"), i, len(parts), "cuda") for i in range(rank, len(parts), size)]
+    schedule = ScheduleInterleaved1F1B(own, size, lambda out, y: ((out - y) ** 2).mean())
+    out = schedule.step(*([X[0].to("cuda")] if rank == 0 else []), target=Y[0].to("cuda"))
+    assert out is None or out.device.type == "cuda"
+    for stage in own:
+        for p, q in zip(stage.submod.parameters(), plain[stage.stage_index].parameters(), strict=True):
+            assert p.grad.device.type == "cuda"
+            np.testing.assert_allclose(p.grad.cpu().numpy(), q.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
 def check(kind):
+    stages()
     parallel_training()
     if size > 1:
         transfers_beside_backward(kind)
