@@ -92,7 +92,7 @@ def test_machine_code(approximate):
     for kernel, aligned in kernels:
         text = machine_code(kernel, aligned)
         assert "LDG.E.128" in text or "LDG.E.64" in text
-        assert instructions(text) <= 30 * LANES / 128, "of each element: what is done while an H200 reads and writes it"
+        assert instructions(text) <= 24 * LANES / 128, "of each element: what is done while an H200 reads and writes it"
 
 
 @needs_triton
@@ -107,6 +107,18 @@ def test_small_values_far_out_have_all_their_bits(dtype):
             expected = results(function(far.to(getattr(genesis, dtype)).double()))[-1].detach()
             off = ((got - expected) / expected).abs().max().item()
             assert off < (2e-6 if dtype == "float32" else 1.2e-3), (name, off)
+
+
+@needs_triton
+def test_results_of_16_bits_are_as_if_rounded_once():
+    """Of all numbers of float16: a shorter polynomial is right to a hundredth of their last bit."""
+    bits = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    every = genesis.tensor(bits[np.isfinite(bits)])
+    with emulated("triton"):
+        got = F.gelu(every.to("cuda")).cpu().numpy()
+    right = F.gelu(every.double()).numpy().astype(np.float16)
+    apart = np.abs(got.view(np.int16).astype(int) - right.view(np.int16).astype(int))
+    assert apart.max() <= 1 and (apart == 1).mean() < 0.01, (apart.max(), (apart == 1).mean())
 
 
 # ---- elementwise ops written over their operand
