@@ -12,6 +12,7 @@ from genesis.arrays.protocol import bottom
 from genesis.arrays.stored import Stored
 from genesis.base.errors import ArgumentError, DeviceError, GraphError, UnsupportedError, message
 from genesis.core.call.writes import bump
+from genesis.core.graph.boundary import LeafArgument
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
@@ -95,7 +96,8 @@ def check_memory(name: str, tensor: Tensor, writes: bool) -> None:
 
 
 def _check_written(name: str, tensor: Tensor) -> None:
-    if tensor._node is not None and not tensor._node.is_leaf and grad_mode.get():
+    node = tensor._node
+    if node is not None and (not node.is_leaf or node.__class__ is LeafArgument) and grad_mode.get():
         text = "the tensor has a history, which would not know of the write"
         raise GraphError(message(name, text, [("tensor", tensor._spec())], _FUNCTIONAL))
     if tensor._counter is SHARED:

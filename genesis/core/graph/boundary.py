@@ -30,7 +30,7 @@ from genesis.base.errors import GraphError, message
 from genesis.core.graph.levels import Level, is_open, mark_created
 from genesis.core.graph.lost import history_used
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.node import Node, recorded
+from genesis.core.graph.node import AccumulateGrad, Node, recorded
 from genesis.core.graph.switches import ACTIVE, HISTORY_WATCHES, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -346,6 +346,12 @@ class TransformArgument(_Boundary):
         return (g,)
 
 
+class LeafArgument(AccumulateGrad):
+    """The node of one that has no history: a write that is not recorded would be missing in the derivative."""
+
+    __slots__ = ()
+
+
 def inside_copy(x: Tensor) -> Tensor:
     """The same memory under a node of its own, to differentiate by."""
     active = tracer.get() if ACTIVE else None
@@ -354,6 +360,7 @@ def inside_copy(x: Tensor) -> Tensor:
         if active is not None:
             y._array = active.aliased(x)
         y.requires_grad_()
+        y._node.__class__ = LeafArgument
         if LEVELS:
             mark_created(y)
         return y

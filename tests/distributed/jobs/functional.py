@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 
 import genesis
 import genesis.distributed as dist
 import genesis.distributed.nn.functional as F
+from genesis.base.errors import GraphError, UnsupportedError
 from genesis.distributed import ReduceOp
 
 warnings.simplefilter("error")
@@ -135,6 +137,24 @@ def transforms():
         np.testing.assert_allclose(tangent.numpy(), f(x[1]).numpy())
 
 
+def writes_in_transforms():
+    """A collective that writes to an argument of a transform would be missing in the derivative."""
+
+    def f(x):
+        dist.all_reduce(x)
+        return x.sum()
+
+    for transform in (genesis.func.grad, genesis.func.vmap, lambda g: partial(genesis.func.vjp, g)):
+        x = of(rank, 2, 3)
+        try:
+            transform(f)(x)
+        except (GraphError, UnsupportedError) as error:
+            assert "write" in str(error), error
+        else:
+            raise AssertionError(transform)
+        assert genesis.equal(x, of(rank, 2, 3))
+
+
 def under_names_of_pytorch():
     """``torch.distributed._functional_collectives``, and the store that all ranks have."""
     from genesis.pytorch.stand_ins import collectives
@@ -158,6 +178,15 @@ def under_names_of_pytorch():
     dist.barrier()
 
 
-for check in (transposes, second_order, halves, no_gradient, traces, transforms, under_names_of_pytorch):
+for check in (
+    transposes,
+    second_order,
+    halves,
+    no_gradient,
+    traces,
+    transforms,
+    writes_in_transforms,
+    under_names_of_pytorch,
+):
     check()
 print(f"rank {rank} is done")
