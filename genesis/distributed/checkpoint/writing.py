@@ -146,16 +146,16 @@ def _wait_for_the_end(folder: Path, plan: Plan) -> None:
 
 
 def _looks(plan: Plan, what: str) -> Any:
-    """When to look whether something is there. Each look takes the interpreter from the thread that trains, so behind the
-    first the next is about when it was there the last time.
+    """When to look whether something is there: about when it was the last time, and then again and again. Each look takes the
+    interpreter from the thread that trains.
     """
-    begin, now, pause = time.monotonic(), 0.0, _LOOK[0]
-    expected = min(0.9 * _waited.get(what, 0.0), plan.timeout)
-    while now < plan.timeout:
+    begin, pause = time.monotonic(), _LOOK[0]
+    time.sleep(min(0.9 * _waited.get(what, 0.0), _LOOK[1]))
+    while (now := time.monotonic() - begin) < plan.timeout:
         _waited[what] = now
         yield
-        time.sleep(max(pause, expected - now))
-        now, pause = time.monotonic() - begin, min(2 * pause, _LOOK[1])
+        time.sleep(pause)
+        pause = min(2 * pause, _LOOK[1])
 
 
 def _failed(folder: Path, reason: str) -> CheckpointException:
