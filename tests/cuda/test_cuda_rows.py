@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
@@ -267,6 +269,13 @@ def test_machine_code_of_cross_entropy_of_few_rows():
     assert machine_code(kernel, aligned).count("MUFU.EX2") <= 3 * 2048 / 1024
 
 
+def rounds(text):
+    """How many instructions each loop of a listing goes through in a round."""
+    lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", text, re.MULTILINE)
+    jumps = [(int(at, 16), re.search(r"\bBRA (0x[0-9a-f]+)", line)) for at, line in lines]
+    return [(at - int(to[1], 16)) // 16 + 1 for at, to in jumps if to and int(to[1], 16) < at]
+
+
 @needs_triton
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [50257, 50272])
@@ -286,6 +295,7 @@ def test_machine_code_of_cross_entropy(classes):
     assert codes.keys() >= {"Both", "Share", "Mean"}
     text = codes["Both"]
     if classes % 16 == 0:
+        assert max(rounds(text)) <= 10 * 8  # instructions of a thread for the 8 elements that it reads at once
         assert "LDG.E.128" in text and "STG.E.128" in text
     made = started(graded_loss)
     texts = [

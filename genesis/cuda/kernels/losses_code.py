@@ -165,14 +165,20 @@ BOTH = f"""{_JOINED}{_CHANGED}@triton.jit
 def kernel(x, target, share, g, loss, counts, out, report, number, across, C, wide, step, ignored):{_KEPT}
     scale = tl.load(share) * tl.load(g).to(tl.float32)
     whole = C // {{block}} * {{block}}
-    for first in range(0, whole, {{block}}):
-        part = changed(tl.load(x + row * step + first + at, eviction_policy="evict_first"), logarithm, scale)
-        tl.store(out + row * across + first + at, tl.where(counted, part, 0.0).to(out.dtype.element_ty), eviction_policy="evict_first")
-    value = changed(tl.load(x + row * step + whole + at, mask=whole + at < wide, other=0.0), logarithm, scale)
-    value = tl.where(counted, value, 0.0).to(out.dtype.element_ty)
-    tl.store(out + row * across + whole + at, value, mask=whole + at < wide)
-    tl.debug_barrier()
-    corrected(out + row * across + own, picked, logarithm, scale, counted & (bad == 0))
+    rest = whole + at < wide
+    to = out + row * across
+    if counted:
+        for first in range(0, whole, {{block}}):
+            value = changed(tl.load(x + row * step + first + at, eviction_policy="evict_first"), logarithm, scale)
+            tl.store(to + first + at, value.to(out.dtype.element_ty), eviction_policy="evict_first")
+        value = changed(tl.load(x + row * step + whole + at, mask=rest, other=0.0), logarithm, scale)
+        tl.store(to + whole + at, value.to(out.dtype.element_ty), mask=rest)
+        tl.debug_barrier()
+        corrected(to + own, picked, logarithm, scale, bad == 0)
+    else:
+        for first in range(0, whole, {{block}}):
+            tl.store(to + first + at, tl.zeros_like(at).to(out.dtype.element_ty), eviction_policy="evict_first")
+        tl.store(to + whole + at, tl.zeros_like(at).to(out.dtype.element_ty), mask=rest)
 """
 
 
