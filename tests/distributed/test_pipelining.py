@@ -254,6 +254,7 @@ SAID = {
         r"mismatch at call 1: rank 0: Schedule1F1B of 2 stages and 4 microbatches .*, rank 1: ScheduleGPipe of 2",
     ),
     "count": (r"rank 1: Schedule1F1B of 2 stages and 3 microbatches",),
+    "eval": (r"stage 0 is in step\(\), stage 1 in eval\(\)",),
     "target": (r"there is no target\n(.*\n)*in the loss of stage 1 of 2, microbatch 0",),
 }
 

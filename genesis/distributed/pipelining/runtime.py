@@ -138,7 +138,7 @@ class _Step:
         self.args, self.kwargs = split_args_kwargs_into_chunks(args, kwargs, n, *schedule._specs)
         self.targets = None if target is None else split_into_chunks(target, n)
         self.loss_kwargs = split_into_chunks(loss_kwargs or {}, n, name="loss_kwargs")
-        self.transfers = Transfers(schedule.group, [i % schedule.ranks for i in range(schedule.num_stages)])
+        self.transfers = Transfers(schedule.group, [i % schedule.ranks for i in range(schedule.num_stages)], trains)
         self.outputs: dict[int, Any] = {}
         self.losses: dict[int, Any] = {}
         self.left = dict.fromkeys(schedule.stages, n)  # backwards of each stage

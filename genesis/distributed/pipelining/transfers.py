@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
+from genesis.base.errors import DistributedError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import messages, objects
@@ -30,10 +31,11 @@ class Transfers:
 
     Args:
         ranks: of each stage, within the group
+        trains: whether the step has a backward, which all stages must know
     """
 
-    def __init__(self, group: ProcessGroup, ranks: list[int]) -> None:
-        self.group, self.ranks = group, ranks
+    def __init__(self, group: ProcessGroup, ranks: list[int], trains: bool) -> None:
+        self.group, self.ranks, self.trains = group, ranks, trains
         self._sent: list[Work] = []
         self._here: dict[tuple[str, int, int], Any] = {}  # from a stage of this rank to another of it
         self._came: dict[tuple[str, int, int], Any] = {}  # before it was asked for
@@ -46,7 +48,7 @@ class Transfers:
             return
         self._sent = [work for work in self._sent if not work.is_completed()]
         leaves, structure = tree_flatten(values)
-        said = microbatch, tree_unflatten(range(len(leaves)), structure), [_said(x) for x in leaves]
+        said = self.trains, microbatch, tree_unflatten(range(len(leaves)), structure), [_said(x) for x in leaves]
         header = objects.encode(f"the stage before stage {to}" if kind == "activations" else f"stage {to + 1}", said)
         header = np.concatenate([np.array([header.size]).view(np.uint8), header])
         parts = [_padded(header[:_HEADER]), *([header[_HEADER:]] if header.size > _HEADER else [])]
@@ -70,7 +72,13 @@ class Transfers:
         size = int(header[:_SIZE].view(np.int64)[0]) + _SIZE
         if size > _HEADER:
             header = np.concatenate([header, self._received(np.empty(size - _HEADER, np.uint8), kind, to, microbatch)])
-        number, skeleton, said = objects.decode(header[_SIZE:size])
+        trains, number, skeleton, said = objects.decode(header[_SIZE:size])
+        if trains is not self.trains:
+            other, own = ("step", "eval") if trains else ("eval", "step")
+            text = f"stage {_other(kind, to)} is in {other}(), stage {to} in {own}()"
+            raise DistributedError(
+                message("schedule", text, hint="the same calls in all ranks, with a loss_fn in all or none")
+            )
         leaves = [self._made(each, kind, to, microbatch, device) for each in said]
         return number, tree_map(lambda i: leaves[i], skeleton)
 

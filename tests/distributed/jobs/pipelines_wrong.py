@@ -29,4 +29,5 @@ kind = ScheduleGPipe if case == "schedule" and rank == 1 else Schedule1F1B
 stage = PipelineStage(Fails(), rank, 2, "cpu")
 schedule = kind(stage, 3 if case == "count" and rank == 1 else 4, nn.functional.mse_loss)
 x = genesis.arange(8.0).requires_grad_()
-schedule.step(*((x,) if rank == 0 else ()), target=None if case == "target" else x.detach())
+run = schedule.eval if case == "eval" and rank == 1 else schedule.step
+run(*((x,) if rank == 0 else ()), target=None if case == "target" else x.detach())
