@@ -251,9 +251,10 @@ SAID = {
         r"rank 0: recv .* from stage 1, microbatch 0 .*, rank 1: pipelines_wrong.py:\d+, after Schedule1F1B of 2 ",
     ),
     "schedule": (
-        r"mismatch at call 1: rank 0: Schedule1F1B of 2 stages and 4 microbatches .*, rank 1: ScheduleGPipe of 2",
+        r"mismatch at call \d: rank 0: Schedule1F1B of 2 stages and 4 microbatches .*, rank 1: ScheduleGPipe of 2",
     ),
     "count": (r"rank 1: Schedule1F1B of 2 stages and 3 microbatches",),
+    "dtensor": (r"a stage gives a DTensor(.*\n)*in the result of stage 0 of 2, microbatch 0",),
     "eval": (r"stage 0 is in step\(\), stage 1 in eval\(\)",),
     "target": (r"there is no target\n(.*\n)*in the loss of stage 1 of 2, microbatch 0",),
 }

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.errors import DistributedError, message
+from genesis.base.errors import DistributedError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed import messages, objects
 from genesis.distributed.calls import Work
 from genesis.distributed.groups import ProcessGroup
+from genesis.distributed.sharded import DTensor
 from genesis.ops.creation.create import empty
 
 _TAG = 1 << 14  # of what stage 0 gets; programs use small numbers
@@ -119,6 +120,9 @@ def _said(x: Any) -> tuple[Any, ...]:
     """How a tensor looks; or a value that is none, by itself."""
     if not isinstance(x, Tensor):
         return (x,)
+    if isinstance(x, DTensor):
+        text = "a stage gives a DTensor to another rank, which would get this rank's part"
+        raise UnsupportedError(message("schedule", text, [("result", x._spec())], "x.to_local(), or x.full_tensor()"))
     return str(x.dtype).rpartition(".")[2], list(x.shape), x.requires_grad
 
 

@@ -12,6 +12,7 @@ from genesis import nn
 from genesis.distributed.device_mesh import init_device_mesh
 from genesis.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from genesis.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
+from genesis.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from genesis.nn.parallel import DistributedDataParallel
 
 F = nn.functional
@@ -84,6 +85,16 @@ for local in (1, 2):
                         g.numpy(), g0.numpy(), rtol=1e-9, atol=1e-12, err_msg=f"{divided.__name__} {name}"
                     )
                 module.zero_grad()
+modules = [Part().double() for _ in range(size)]  # layers of which each rank has a part: both have the whole batch
+expected = copy.deepcopy(modules)
+F.mse_loss(nn.Sequential(*expected)(x), y).backward()
+plan = {"one": ColwiseParallel(), "two": RowwiseParallel()}
+own = {i: parallelize_module(modules[i], mesh["dp"], plan) for i in range(stage_rank, size, size // 2)}
+stages = [PipelineStage(module, i, size, "cpu", group=PIPE) for i, module in own.items()]
+ScheduleInterleaved1F1B(stages, MICROBATCHES, F.mse_loss).step(*((x,) if stage_rank == 0 else ()), target=y)
+for i, module in own.items():
+    for (name, g), p in zip(gradients(module).items(), expected[i].parameters(), strict=True):
+        np.testing.assert_allclose(g.numpy(), p.grad.numpy(), rtol=1e-9, atol=1e-12, err_msg=name)
 # one sum of each stage's gradients in a step, not one for each microbatch; the first step of a replica tells of an order, too
 assert [n for name, n in counted if name == "replicated"][1::2] == [1, 2], counted
 print(f"rank {rank} is done")

@@ -9,7 +9,9 @@ from datetime import timedelta
 import genesis
 import genesis.distributed as dist
 from genesis import nn
+from genesis.distributed.device_mesh import init_device_mesh
 from genesis.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from genesis.distributed.tensor import distribute_tensor
 
 case = sys.argv[1]
 dist.init_process_group(timeout=timedelta(seconds=2 if case == "hang" else 60))
@@ -22,9 +24,10 @@ class Fails(nn.Module):
             raise KeyError("no such thing")
         if case == "hang" and rank == 1:
             time.sleep(6)
-        return x * 1
+        return distribute_tensor(x, mesh["tp"]) if case == "dtensor" else x * 1
 
 
+mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("pp", "tp"))
 kind = ScheduleGPipe if case == "schedule" and rank == 1 else Schedule1F1B
 stage = PipelineStage(Fails(), rank, 2, "cpu")
 schedule = kind(stage, 3 if case == "count" and rank == 1 else 4, nn.functional.mse_loss)
