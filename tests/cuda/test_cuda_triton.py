@@ -212,6 +212,26 @@ def test_rows_of_logits_that_begin_anywhere_are_read_16_bytes_at_a_time():
     assert "STG.E.128" in text
 
 
+def test_a_processor_has_another_program_where_that_takes_a_few_registers(monkeypatch):
+    """... of which none are spilled then."""
+    steps = {(70, 8): 64, (72, 8): 64, (136, 8): 128, (68, 16): 64}
+    others = [(73, 8), (64, 8), (48, 8), (255, 8), (32, 32)]  # many fewer, no more programs, enough of them
+    assert {each: triton._fewer(*each) for each in steps} == steps and not any(
+        [triton._fewer(*each) for each in others]
+    )
+    (code,) = kernels_of(lambda x: x.softmax(1), (64, 8192))
+
+    def resources():
+        return triton.resources(triton.compiled(code.source, code.signature, (0, 1), code.warps).image)
+
+    assert code.warps == 8
+    registers, _ = resources()
+    monkeypatch.setattr(triton, "_fewer", lambda *_: registers - 8)
+    assert resources() == (registers - 8, 0)
+    monkeypatch.setattr(triton, "_fewer", lambda *_: 32)  # too few
+    assert resources() == (registers, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("capability", [80, 100])
 def test_other_gpus(capability):

@@ -11,13 +11,20 @@ import importlib.metadata
 import importlib.util
 import linecache
 import os
+import subprocess
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from genesis.base.errors import UnsupportedError, message
 from genesis.cuda.runtime.parameters import HIDDEN
 
 WARP = 32
+REGISTERS, THREADS = 1 << 16, 1 << 11  # of a processor
+LITTLE = 1 << 10  # bytes of shared memory, of a kernel that has no tiles there: it waits for the device's memory
+MANY, FEW = 8, 4  # warps of a program that is one of few on a processor: another one is a third more
+FEWER = 8  # registers that a thread may do without
 HOPPER = 90  # compute capability 9.0
 
 
@@ -84,9 +91,16 @@ def compiled(
     names = dict(zip(kernel.arg_names, signature, strict=True))
     attributes = {(i,): [["tt.divisibility", 16]] for i in aligned}
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": fused}
-    made = compile_kernel(
-        ASTSource(kernel, names, {}, attributes), target=GPUTarget("cuda", capability, WARP), options=options
-    )
+
+    def made_with(**more: int) -> Any:
+        target = GPUTarget("cuda", capability, WARP)
+        return compile_kernel(ASTSource(kernel, names, {}, attributes), target=target, options={**options, **more})
+
+    made = made_with()
+    if warps >= MANY and made.metadata.shared <= LITTLE and _tool().is_file():
+        fewer = _fewer(resources(made.asm["cubin"])[0], warps)
+        other = made_with(maxnreg=fewer) if fewer else made
+        made = made if resources(other.asm["cubin"])[1] else other
     facts, hidden = made.metadata, parameters(made.asm["ptx"]) - len(signature)
     if getattr(facts, "global_scratch_size", 0) or getattr(facts, "profile_scratch_size", 0) or hidden > HIDDEN:
         raise UnsupportedError(message("cuda", "a kernel that wants memory of Triton's launcher"))
@@ -99,17 +113,33 @@ def parameters(assembly: str) -> int:
     return head[: head.index(")")].count(".param")
 
 
+def _fewer(registers: int, warps: int) -> int:
+    """The registers of a thread with which a processor has one program more, if it has few, and these are not many fewer; or 0."""
+    threads = WARP * warps
+    programs = 1 + REGISTERS // (threads * -(-registers // 8) * 8)
+    fewer = REGISTERS // (threads * programs) // 8 * 8
+    return fewer if programs <= FEW and programs * threads <= THREADS and fewer >= registers - FEWER else 0
+
+
+def resources(image: bytes) -> tuple[int, int]:
+    """The registers of a thread, and the bytes of its stack, where registers are spilled to."""
+    text = _dumped(image, "--dump-resource-usage")
+    return tuple([int(text.partition(f"{name}:")[2].split()[0]) for name in ("REG", "STACK")])  # type: ignore[return-value]
+
+
 def text_of(cubin: Cubin) -> str:
     """What the assembler of the wheel says of machine code: instructions, registers, and memory of its own."""
-    import subprocess
-    import tempfile
-    from pathlib import Path
+    return "\n".join([_dumped(cubin.image, asked) for asked in ("--dump-resource-usage", "--dump-sass")])
 
-    import triton
 
-    tools = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+def _dumped(image: bytes, asked: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.cubin"
-        file.write_bytes(cubin.image)
-        asked = [[tools / "cuobjdump", "--dump-resource-usage", file], [tools / "cuobjdump", "--dump-sass", file]]
-        return "\n".join([subprocess.run(a, capture_output=True, text=True, check=True).stdout for a in asked])
+        file.write_bytes(image)
+        return subprocess.run([_tool(), asked, file], capture_output=True, text=True, check=True).stdout
+
+
+def _tool() -> Path:
+    import triton
+
+    return Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
