@@ -618,6 +618,9 @@ def test_rows_of_an_embedding_are_read_by_the_loop_that_uses_them(dtype, kind, g
         called(given[0], given[3])
     (made,) = steps_of(run)
     assert is_graph(made) and {p.calls[0].op for p in made.phases if not p.stages} == {"check_range"}
+    entries = [e for e in made.explain().entries if "take_index" in e.title]
+    rows = 6 + 3 + 1  # six of nine of the table, and those of the others
+    assert [e.read for e in entries] == [rows * 40 * given[0].element_size() + given[3].nbytes]
     sources = [stage.kernel.kernel.source for p in made.phases for stage in p.stages]
     assert any(["tl.sum" in source and (dtype == "float64" or ".to(tl.float64)" not in source) for source in sources])
     assert "take_index" in {p.calls[0].op for p in steps_of(called)[0].phases if not p.stages}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -91,7 +92,17 @@ def entry_of(step: Any, phase: Any) -> Entry:
     flops = sum([operations(call) for call in phase.calls if len(call.inputs) > 1])
     launches: list[Any] = [stage.kernel for stage in phase.stages]
     programs = sum([launch.kernel.grid(launch.count)[0] for launch in launches])
-    return Entry(title_of(phase.calls), bool(phase.stages), _bytes(read), _bytes(written), flops, phase.why, programs)
+    reads = _bytes(read) - _unread(phase.calls)
+    return Entry(title_of(phase.calls), bool(phase.stages), reads, _bytes(written), flops, phase.why, programs)
+
+
+def _unread(calls: Sequence[Call]) -> int:
+    """Bytes of tables behind those that indices name."""
+    read: dict[Var, int] = {}
+    for call in calls:
+        if call.op == "take_index":
+            read[call.args[0]] = read.get(call.args[0], 0) + size_of(call.outs[0].spec)
+    return sum([max(size_of(table.spec) - some, 0) for table, some in read.items()])
 
 
 def _bytes(values: set[Var]) -> int:
