@@ -43,8 +43,8 @@ for kind, local, n in (
 ):  # fmt: skip
     modules = {i: Stage(i) for i in range(rank, local * size, size)}
     stages = [pipelining.PipelineStage(m, i, local * size, torch.device("cpu")) for i, m in modules.items()]
-    schedule = getattr(pipelining, kind)(stages if "Single" not in str(getattr(pipelining, kind).__mro__) else stages[0], n,
-                                         loss_fn=nn.functional.mse_loss)  # fmt: skip
+    several = local > 1
+    schedule = getattr(pipelining, kind)(stages if several else stages[0], n, loss_fn=nn.functional.mse_loss)
     numbers = np.random.default_rng(9).standard_normal((2, 12, WIDTH)).astype(np.float32)
     x, y, shift = (torch.tensor(each) for each in (*numbers, numbers[1]))
     losses = []
@@ -63,7 +63,7 @@ for kind, local, n in (
     evaluated = schedule.eval(*((x,) if rank == 0 else ()), target=y, losses=losses, shift=shift)
     if rank == size - 1:
         kept[f"{key} eval"] = evaluated.detach().numpy()
-    if kind != "ScheduleGPipe" and kind != "Schedule1F1B":
+    if several:
         order = (
             schedule.order(rank) if name == "genesis" else [a for a in schedule.pipeline_order[rank] if a is not None]
         )
