@@ -272,7 +272,7 @@ def laid_so(layout: Layout, stream: Stream) -> CudaArray:
     storage.on = on = layout.on
     storage.allocator = source = here.source or on.kept.get("allocator") or allocator(on)
     storage.block = block = source.take(layout.count, stream)
-    storage.stream = block.segment.room.stream
+    storage.stream = block.stream
     out.address, out.shape, out.dtype, out.strides = block.address, layout.shape, layout.dtype, layout.strides
     out.device, out.base, out._layout = on.name, None, layout
     return out

@@ -156,6 +156,23 @@ def test_memory_that_another_stream_uses_waits_for_it(memory, emulated):
     assert memory.take(1000).address == address and memory.parked == []
 
 
+def test_what_was_given_back_last_is_taken_and_counted(memory):
+    block = memory.take(1000)
+    gauges = memory.statistics.gauges
+    for asked, freed in ((1000, 1000), (999, 2000), (999, 2999)):
+        memory.give_back(block)
+        assert memory.take(asked) is block and block.asked == asked
+        wanted, blocks, sizes = gauges["requested_bytes"], gauges["allocation"], gauges["allocated_bytes"]
+        assert (wanted.current, wanted.peak, wanted.freed) == (asked, 1000, freed)
+        assert (blocks.current, blocks.peak, sizes.current, sizes.peak) == (1, 1, block.size, block.size)
+        assert blocks.allocated == blocks.freed + 1 and sizes.freed == blocks.freed * block.size
+    other = memory.take(1000)  # two are given back: one of them is taken
+    memory.give_back(block)
+    memory.give_back(other)
+    assert memory.take(1000) in (block, other)
+    assert (blocks.current, blocks.peak, wanted.current) == (1, 2, 1000)
+
+
 def test_forgetting_that_is_seen(memory):
     side = Stream()
     block = memory.take(1000)

@@ -75,15 +75,23 @@ class Allocator:
         stream = current(self.on) if stream is None else stream
         size = -(-count // ALIGNED) * ALIGNED if 0 < count <= SMALL else rounded(count)
         with self._lock:
-            if self.gone:
-                self._sort()
             room = self._room_of_last
             if room is None or room.stream is not stream or room.pool != self.pool.number:
                 room = self._room_of_last = self._room(stream)
             ready = room.ready.get(size)
+            blocks, sizes, wanted = self._of_blocks
+            gone = self.gone
+            if gone:
+                block = gone[0]
+                if block.home is ready and block.asked == count and len(gone) == 1 and not block.foreign:
+                    gone.popleft()  # what was given back last is what is wanted next: as much is in use as before
+                    blocks.freed += 1
+                    sizes.freed += block.size
+                    wanted.freed += count
+                    return block
+                self._sort()
             block = ready.pop() if ready else self._cut(room, size, count)
             block.asked = count
-            blocks, sizes, wanted = self._of_blocks
             blocks.current = more = blocks.current + 1
             if more > blocks.peak:
                 blocks.peak = more

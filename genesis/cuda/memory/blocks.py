@@ -34,12 +34,13 @@ def rounded(count: int) -> int:
 class Block:
     """Memory that lies together, free or in use."""
 
-    __slots__ = ("address", "asked", "before", "behind", "foreign", "free", "home", "segment", "size")
+    __slots__ = ("address", "asked", "before", "behind", "foreign", "free", "home", "segment", "size", "stream")
 
     home: list[Block]  # where those of its size wait that stay as they are
 
     def __init__(self, segment: Segment, address: int, size: int) -> None:
         self.segment, self.address, self.size = segment, address, size
+        self.stream = segment.room.stream
         self.before: Block | None = None  # neighbours in the segment
         self.behind: Block | None = None
         self.free = True
