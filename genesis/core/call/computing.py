@@ -154,11 +154,11 @@ def of_floats_there(op: Op, x: Any, *other: Any) -> Any:
     if kernel is None:  # no device, or its first call
         return None
     for y in other:
-        if (
-            y.__class__ is not float
-            and y.__class__ is not int
-            and (y.__class__ is not kind or y.device is not x.device)
-        ):
+        other_kind = y.__class__
+        if other_kind is not kind:
+            if other_kind is not float and other_kind is not int:
+                return None
+        elif y.device is not x.device:
             return None
     try:
         r = kernel(x, *other)

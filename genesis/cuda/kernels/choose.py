@@ -32,7 +32,7 @@ from genesis.cuda.kernels import (
 from genesis.cuda.kernels.host import arrays_in, host_kernel
 from genesis.cuda.kernels.lowering import Launches, Ready, launches, lowered, numbers_of
 from genesis.cuda.kernels.products import OPS, product_of
-from genesis.cuda.kernels.signatures import KNOWN, alike, signature
+from genesis.cuda.kernels.signatures import alike, remember, signature
 from genesis.cuda.kernels.views import view_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 
@@ -93,11 +93,22 @@ def launched(op: Op, by_hand: Callable[..., Any] | None = None) -> Callable[...,
         ready = known.get(alike(args, floats))
         return first(args) if ready is None else ready.run(args)
 
+    def of_two(x: Any, other: Any) -> Any:
+        """The same for an array and another one or a float."""
+        kind = other.__class__
+        if x.__class__ is CudaArray:
+            ready = known.get((x._layout, other._layout if kind is CudaArray else kind))
+            if ready is not None:
+                return ready.run((x, other))
+        return kernel(x, other)
+
     def first(args: tuple[Any, ...]) -> Any:
         if not kernels_wanted():
             return otherwise(*args)
         if by_hand is not None:
             result = by_hand(*args)
+            if result.__class__ is Ready:
+                return remember(known, alike(args, floats), result).run(args)
             if result is not NotImplemented:
                 return result
         if numbered and int in [args[i].__class__ for i in floats]:
@@ -105,14 +116,11 @@ def launched(op: Op, by_hand: Callable[..., Any] | None = None) -> Callable[...,
             if changed is not args:
                 result, ready = kernel(*changed), known.get(alike(changed, floats))
                 if ready is not None:  # it takes whole numbers, too
-                    known[alike(args, floats)] = ready
+                    remember(known, alike(args, floats), ready)
                 return result
         plan = planned(args)
         if plan is not None:
-            if len(known) >= KNOWN:
-                known.clear()
-            ready = known[alike(args, floats)] = plan.ready([*arrays_in(args)])
-            return ready.run(args)
+            return remember(known, alike(args, floats), plan.ready([*arrays_in(args)])).run(args)
         pairs = complexes.computed(op, args) if complexes.among(args) else NotImplemented
         if pairs is not NotImplemented:
             return pairs
@@ -121,13 +129,9 @@ def launched(op: Op, by_hand: Callable[..., Any] | None = None) -> Callable[...,
 
     def planned(args: tuple[Any, ...]) -> Launches | None:
         key = tuple([float if a.__class__ is float and i in floats else signature(a) for i, a in enumerate(args)])
-        if key not in plans:
-            if len(plans) >= KNOWN:
-                plans.clear()
-            plans[key] = lowered(op, args)
-        return plans[key]
+        return plans[key] if key in plans else remember(plans, key, lowered(op, args))
 
-    return kernel
+    return of_two if floats == (0, 1) and len(op.names) == 2 else kernel
 
 
 def with_floats(args: tuple[Any, ...], numbers: Sequence[int]) -> tuple[Any, ...]:
@@ -185,10 +189,9 @@ def updated(op: Op, target: CudaArray, other: Any) -> bool:
     if ready is None:
         if key in _updates or not kernels_wanted():
             return False
-        if len(_updates) >= KNOWN:
-            _updates.clear()
         plan = _update(op, target, other)
-        ready = _updates[key] = None if plan is None else plan.ready([*arrays_in((target, other)), target])
+        arrays = [*arrays_in((target, other)), target]
+        ready = remember(_updates, key, None if plan is None else plan.ready(arrays))
         if ready is None:
             return False
     ready.into((target, other), [target, other, target] if kind is not float else [target, target])
@@ -221,7 +224,7 @@ def written(target: CudaArray, source: CudaArray) -> bool:
     if key not in _writes:
         out = Spec(target.shape, target.dtype, strides=target.strides)
         fits = min(target.strides + source.strides, default=0) >= 0 and source.size > 0
-        _writes[key] = launches("convert", (source, target.dtype), [out], False) if fits else None
+        remember(_writes, key, launches("convert", (source, target.dtype), [out], False) if fits else None)
     plan = _writes[key]
     if plan is not None:
         plan.into((source,), [target])

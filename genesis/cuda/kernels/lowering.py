@@ -21,7 +21,8 @@ from genesis.core.call.op import Op
 from genesis.core.call.scalars import Expression
 from genesis.cuda.arrays import CudaArray, laid_so, used
 from genesis.cuda.kernels.host import arrays_in
-from genesis.cuda.launch.kernel import Kernel, Prepared
+from genesis.cuda.kernels.signatures import remember
+from genesis.cuda.launch.kernel import Kernel, Launched
 from genesis.cuda.layouts import Layout, layout
 from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.streams import Stream, current
@@ -50,7 +51,8 @@ RULED = frozenset(
 )  # fmt: skip
 PROCESSORS = 132  # of an H100: what has fewer programs is divided, where it can be
 MOST = 1 << 31  # elements: counts in kernels have 32 bits
-KNOWN = 4096  # ways to lie for which the launches of a call are prepared
+Launch = tuple[Launched, tuple[int, int, int], tuple[int, ...], tuple[int, ...]]
+Lying = tuple[tuple[int, ...], Any, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,11 @@ class Launches:
     def __init__(
         self, steps: Sequence[Step], args: Sequence[Any], outs: Sequence[Spec], between: Sequence[Spec], many: bool
     ) -> None:
-        self.steps, self.between, self.many = steps, between, many
+        self.steps, self.many = steps, many
         self._ready: dict[tuple[Layout, ...], Ready] = {}
         self.flat = not any([isinstance(a, tuple | list) and [*arrays_in(a)] for a in args])
         self.outs = [(spec.shape, spec.dtype, spec.strides) for spec in outs]
+        self.between = [(spec.shape, spec.dtype, spec.strides) for spec in between]
         inputs = len([*arrays_in(args)])
         # where the values of its launches are: addresses, then arguments
         first = {"in": 0, "out": inputs, "between": inputs + len(outs), "number": inputs + len(outs) + len(between)}
@@ -103,36 +106,53 @@ class Launches:
         lying = tuple([a.layout for a in arrays])
         ready = self._ready.get(lying)
         if ready is None:
-            if len(self._ready) >= KNOWN:
-                self._ready.clear()
-            ready = self._ready[lying] = Ready(self, arrays[0].storage.on)
+            made = Ready(arrays[0].storage.on, self.launched, self.outs, self.between, self.many, self.flat)
+            ready = remember(self._ready, lying, made)
         return ready
 
 
 class Ready:
     """The launches of a call whose operands lie in a known way on a device: what differs between calls are addresses, floats
     that are parameters, and the stream.
+
+    Args:
+        launched: of each launch the kernel, the grid, which of the addresses of operands, results and memory between, and
+            of the arguments, it has, and numbers that are the same in all calls
+        outs, between: shapes, dtypes and strides of the results, and of memory between launches
+        many: whether the op gives several arrays
+        flat: whether no argument is a list of arrays
     """
 
-    def __init__(self, plan: Launches, on: Device) -> None:
-        self.on, self.many, self.flat = on, plan.many, plan.flat
-        self.outs = [layout(on, *out) for out in plan.outs]
-        self.between = [layout(on, spec.shape, spec.dtype, spec.strides) for spec in plan.between]
-        self.launched = [(kernel, grid, _picked(at), count) for kernel, grid, at, count in plan.launched]
-        self.prepared: list[tuple[Prepared, Any, tuple[int, ...]]] = []  # by the first call
+    def __init__(
+        self, on: Device, launched: Sequence[Launch], outs: Sequence[Lying], between: Sequence[Lying] = (),
+        many: bool = False, flat: bool = True,
+    ) -> None:  # fmt: skip
+        self.on, self.many, self.flat = on, many, flat
+        self.outs = [layout(on, *out) for out in outs]
+        self.between = [layout(on, *each) for each in between]
+        self.launched = [(kernel, grid, _picked(at), count) for kernel, grid, at, count in launched]
+        self.prepared: list[tuple[Any, ...]] = []  # by the first call
+        self.alone: tuple[Any, ...] | None = (
+            None  # that of one launch which has all operands and the one result in order
+        )
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        stream, values = current(self.on), []
+        on = self.on
+        stream, values = current(on), []
         for array in args if self.flat else arrays_in(args):
             if array.__class__ is CudaArray:
                 storage = array.storage
                 if storage.stream is not stream:
                     storage.used_on(stream)
                 values.append(array.address)
-        outs = []
-        for each in self.outs:
-            outs.append(out := laid_so(each, stream))
-            values.append(out.address)
+        if self.alone is not None:
+            out = laid_so(self.outs[0], stream)
+            function, grid, block, shared, parameters, count = self.alone
+            values = (*values, out.address, *count)
+            on.enter().launch(function, grid, block, shared, stream.handle, parameters, values)
+            return out
+        outs = [laid_so(each, stream) for each in self.outs]
+        values += [out.address for out in outs]
         self._launch(stream, values, args)
         return tuple(outs) if self.many else outs[0]
 
@@ -145,19 +165,32 @@ class Ready:
         if self.between:
             between = [laid_so(each, stream) for each in self.between]
             values += [array.address for array in between]
+        addresses = len(values)
         values += args
         handle, driver = stream.handle, self.on.enter()
-        for (_, _, function, grid, block, shared, parameters), picked, count in self.prepared or self._prepare(values):
+        for function, grid, block, shared, parameters, picked, count in self.prepared or self._prepare(
+            values, addresses
+        ):
             driver.launch(function, grid, block, shared, handle, parameters, picked(values) + count)
 
-    def _prepare(self, values: list[Any]) -> list[tuple[Prepared, Any, tuple[int, ...]]]:
+    def _prepare(self, values: list[Any], addresses: int) -> list[tuple[Any, ...]]:
         made = [
             (kernel.prepared(self.on, grid, picked(values) + count), picked, count)
             for kernel, grid, picked, count in self.launched
         ]
+        flat = [(*prepared[2:], picked, count) for prepared, picked, count in made]
         if all([prepared.lasting for prepared, _, _ in made]):
-            self.prepared = made
-        return made
+            self.prepared = flat
+            if len(flat) == len(self.outs) == 1 and not (self.many or self.between):
+                *first, picked, count = flat[0]
+                if picked(range(len(values))) == tuple(range(addresses)):
+                    self.alone = *first, count
+        return flat
+
+
+def now(result: Any, *args: Any) -> Any:
+    """What a kernel that is written by hand gives, where it may give launches for its arguments."""
+    return result.run(args) if result.__class__ is Ready else result
 
 
 def _picked(at: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from genesis.cuda.kernels import pooling_code as code
 from genesis.cuda.kernels.lanes import INT
 from genesis.cuda.kernels.moves import broadcast
 from genesis.cuda.kernels.pooling_code import Form
-from genesis.cuda.kernels.signatures import KNOWN
+from genesis.cuda.kernels.signatures import remember
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, Prepared, interpreted
 from genesis.cuda.memory.sequence import taken_elsewhere, taking
@@ -223,10 +223,8 @@ def started(
     if prepared is None:
         kernel, grid, numbers = _made(kind, arrays, len(sources), dims, taps, count)
         prepared = kernel.prepared(arrays[0].storage.on, grid, (*values, *numbers))
-        if len(_prepared) >= KNOWN:
-            _prepared.clear()
         if prepared.lasting:
-            _prepared[key] = prepared, numbers
+            remember(_prepared, key, (prepared, numbers))
     prepared.start(stream, (*values, *numbers))
 
 

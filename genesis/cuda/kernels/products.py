@@ -18,6 +18,7 @@ from genesis.core.call.op import Op
 from genesis.core.call.strides import reshaped
 from genesis.cuda.arrays import MEMORY, CudaArray, laid_so, used
 from genesis.cuda.kernels import padded
+from genesis.cuda.kernels.signatures import remember
 from genesis.cuda.kernels.tiles import TILES, Tile, small_tile, source_of, tile_of, wide_of
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.launch import interpreter, tuning
@@ -31,7 +32,6 @@ from genesis.jit.lowering.triton_code import pointer_to
 
 OPS = ("matmul", "matmul_tn", "linear")
 Grid = tuple[int, int, int]
-KNOWN = 4096  # products of an op, by how their operands are laid out, that are remembered
 
 
 class Product(Launched):
@@ -100,9 +100,7 @@ def product_of(op: Op, otherwise: Any) -> Any:
 
         def note(made: Any, x: CudaArray, y: CudaArray, added: CudaArray | None) -> None:
             if x.storage is input.storage and y.storage is other.storage and added is bias and made.shape == out.shape:
-                if len(known) >= KNOWN:
-                    known.clear()
-                known[key] = made
+                remember(known, key, made)
 
         arrays = [x for x in (input, other, bias) if x is not None]
         out = op.kind.infer(op, (input, other, bias) if op.name == "linear" else (input, other))

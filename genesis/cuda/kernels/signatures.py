@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,7 +11,16 @@ from genesis.cuda.arrays import CudaArray
 
 KNOWN = 4096  # calls of an op that are remembered
 INT = {int}
+T = TypeVar("T")
 EQUAL = {int, bool, str, type(None)}  # whose values mean the same where they are equal, as those of floats may not
+
+
+def remember(known: dict[Any, T], key: Any, value: T) -> T:
+    """Keep what was found out about a call for those like it; what is full begins anew. Returns the value."""
+    if len(known) >= KNOWN:
+        known.clear()
+    known[key] = value
+    return value
 
 
 def alike(args: tuple[Any, ...], floats: Sequence[int] = ()) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.core.call.op import Op
 from genesis.cuda.arrays import MEMORY, CudaArray
-from genesis.cuda.kernels.signatures import KNOWN, alike
+from genesis.cuda.kernels.signatures import alike, remember
 from genesis.jit.storage import seen_at
 
 
@@ -28,9 +28,7 @@ def view_of(op: Op) -> Callable[..., CudaArray]:
         key = alike((input, *args))
         seen = known.get(key)
         if seen is None:
-            if len(known) >= KNOWN:
-                known.clear()
-            seen = known[key] = lying(input, args)
+            seen = remember(known, key, lying(input, args))
         copied, offset, shape, strides, dtype = seen
         return (MEMORY.copy(input) if copied else input).seen(offset, shape, strides, dtype)
 
