@@ -170,6 +170,10 @@ class Memory(ABC):
         """A program of the compiler as one call, see `genesis.jit.lowering.step.Step`; None: there is none on this device."""
         return None
 
+    def reports_indices(self, array: Any) -> bool:
+        """Whether it is said where `gather` reads from an array at an index that is none, so that nobody has to look before."""
+        return False
+
     def laid_out(self, array: Any, spec: Any) -> Any:
         """An array with the strides of a spec: itself, if it has them."""
         raise NotImplementedError

@@ -49,7 +49,7 @@ def _step_of(program: object, device: object) -> object:
 
 
 MEMORY.choose, MEMORY.write, MEMORY.draw = _choose.kernel_of, _choose.written, _draws.drawn
-MEMORY.updated = _choose.updated
+MEMORY.updated, MEMORY.reports = _choose.updated, _choose.gathers.reports_indices
 MEMORY.exchange, MEMORY.steps, MEMORY.between_ranks = _dlpack, _step_of, _nccl
 _register(MEMORY)
 

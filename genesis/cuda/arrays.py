@@ -125,6 +125,7 @@ class CudaMemory(Memory):
     write: Callable[[CudaArray, CudaArray], bool] | None = None
     updated: Callable[[Any, CudaArray, Any], bool] | None = None
     draw: Callable[..., Any] | None = None
+    reports: Callable[[CudaArray], bool] | None = None  # whether a kernel that reads says which index is none
     steps: Callable[..., Any] | None = None  # programs of the compiler as one call
     exchange: Any = None  # how arrays come from and to other libraries
 
@@ -181,6 +182,9 @@ class CudaMemory(Memory):
 
     def step(self, program: Any, device: DeviceName) -> Any:
         return None if self.steps is None else self.steps(program, device)
+
+    def reports_indices(self, array: CudaArray) -> bool:
+        return self.reports is not None and self.reports(array)
 
     def laid_out(self, array: CudaArray, spec: Any) -> CudaArray:
         if array.strides == strides_of(spec):

@@ -221,6 +221,25 @@ def test_sums_are_the_same_each_time(gpu):
 # ---- indices that are none
 
 
+def test_elements_that_indices_name_are_read_by_one_launch(gpu):
+    """It looks whether they are there."""
+    x, i = genesis.randn(5, 3, device="cuda"), genesis.tensor([[4], [0]], device="cuda")
+    for read, want in (
+        (lambda: x.gather(0, i), [[x[4, 0].item()], [x[0, 0].item()]]),
+        (lambda: x[i[:, 0]], [x[4].tolist(), x[0].tolist()]),
+    ):
+        for _ in range(2):  # as a call for the first time, and as one like another before
+            before = gpu.calls["launch"]
+            got = read()
+            assert gpu.calls["launch"] - before == 1 and got.tolist() == want
+    z = x.double().to(genesis.complex128)  # whose elements no kernel moves
+    with (
+        pytest.warns(HostWarning),
+        pytest.raises(IndexError, match="gather: index 7 is out of range for dim 0 of size 5"),
+    ):
+        z.gather(0, i - i + 7).tolist()
+
+
 def test_a_wrong_index_is_reported_when_the_program_waits_and_work_goes_on(gpu):
     x, wrong = genesis.randn(5, 3, device="cuda"), genesis.tensor([0, 9], device="cuda")
     y = x[wrong]

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.base.errors import IndexOutOfRange, message
 from genesis.core.call.kinds.indexing import ROW
-from genesis.cuda.arrays import MEMORY, CudaArray, laid_so
-from genesis.cuda.kernels.lanes import Again, Code, Operand, Placed, start
+from genesis.cuda.arrays import MEMORY, CudaArray
+from genesis.cuda.kernels.lanes import Code, Operand, Placed, launch, start
+from genesis.cuda.kernels.lowering import Ready
 from genesis.cuda.kernels.signatures import KNOWN
-from genesis.cuda.layouts import Layout
+from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.runtime.reports import BITS
-from genesis.cuda.runtime.streams import current
 
 INDEX = "index"  # the name that errors of `x[...]` have
 
@@ -179,74 +180,54 @@ def without_mask(shape: Sequence[int], indices: CudaArray | None, key: Any) -> t
 # ---- kernels
 
 
-_again: dict[Any, tuple[Layout, Again]] = {}  # how elements were taken before, by how operands lie
-
-
-def _taken_before(input: CudaArray, index: CudaArray, alike: Any) -> CudaArray | None:
-    known = _again.get(alike)
-    if known is None:
-        return None
-    out = laid_so(known[0], current(input.on))
-    known[1].start(input, index, out)
-    return out
-
-
-def _keep(alike: Any, made: CudaArray, again: Again | None) -> CudaArray:
-    if again is not None:
-        if len(_again) >= KNOWN:
-            _again.clear()
-        _again[alike] = made.layout, again
-    return made
-
-
 def take_index(input: CudaArray, indices: CudaArray | None, key: Any) -> Any:
-    if indices is None or len(key) != 1:
-        return _named_by(input, indices, key)[0]
-    alike = input.layout, indices.layout, key[0]
-    out = _taken_before(input, indices, alike)
-    return _keep(alike, *_named_by(input, indices, key)) if out is None else out
-
-
-def _named_by(input: CudaArray, indices: CudaArray | None, key: Any) -> tuple[Any, Again | None]:
-    """The elements that a key names, and how they were taken."""
+    """The elements that a key names, or the launch that reads them."""
+    by_tensors = indices is not None
     indices, key = without_mask(input.shape, indices, key)
     target = None if indices is None else named(input.shape, input.strides, indices, key)
     x = bits(input)
     if target is None or x is None or indices is None:
-        return NotImplemented, None
-    out = MEMORY.empty(target.shape, input.dtype, input.device)
-    x = x.seen(target.offset * x.dtype.itemsize, x.shape, x.strides)
+        return NotImplemented
     where = [f"dimension {d} of size {n}" for d, (n, _) in enumerate(target.reached)]
     row = key == (ROW,)
     about = ("embedding", f"{input.shape[0]} rows") if row else (INDEX, " and ".join(where))
-    return out, _take(x, target.strides, target.reached, index_at(indices, target), out, about, not row)
+    x = x.seen(target.offset * x.dtype.itemsize, x.shape, x.strides)
+    read = Placed(x, target.strides, target.reached), index_at(indices, target)
+    return _taken(input, read, target.shape, about, not row, by_tensors and not target.offset)
 
 
 def gather_at(input: CudaArray, dim: int, index: CudaArray) -> Any:
-    alike = input.layout, index.layout, dim
-    before = _taken_before(input, index, alike)
-    if before is not None:
-        return before
+    """Elements named along a dimension, by numbers of which none is below 0, or the launch that reads them."""
     x = bits(input)
     if x is None or not index.ndim:
         return NotImplemented if x is None else MEMORY.copy(input.seen(0, (), ()))
     dim %= input.ndim
-    out = MEMORY.empty(index.shape, input.dtype, input.device)
     strides = tuple([0 if d == dim else s for d, s in enumerate(input.strides)])
-    reached = ((input.shape[dim], input.strides[dim]),)
-    about = "gather", f"dim {dim} of size {input.shape[dim]}"
-    return _keep(alike, out, _take(x, strides, reached, Placed(index, index.strides, ((1, 0),)), out, about))
+    read = Placed(x, strides, ((input.shape[dim], input.strides[dim]),)), Placed(index, index.strides, ((1, 0),))
+    return _taken(input, read, index.shape, ("gather", f"dim {dim} of size {input.shape[dim]}"), wraps=False)
 
 
-def _take(
-    x: CudaArray, strides: Any, reached: Any, index: Placed, out: CudaArray, about: tuple[str, str], wraps: bool = True
-) -> Again | None:
-    to = bits(out)
-    assert to is not None
-    if out.size and 0 in [n for n, _ in reached]:
+def reports_indices(input: CudaArray) -> bool:
+    """Whether `gather_at` is a kernel, which says which index is none."""
+    return kernels_wanted() and bits(input) is not None
+
+
+def _taken(
+    input: CudaArray, read: tuple[Placed, Placed], shape: tuple[int, ...], about: tuple[str, str],
+    wraps: bool = True, again: bool = True,
+) -> Any:  # fmt: skip
+    """The elements, or, for a call that may come again with other arrays, the launch that reads them."""
+    reached = read[0].reached
+    if 0 not in shape and 0 in [n for n, _ in reached]:
         raise IndexOutOfRange(message(about[0], f"there is no element in {about[1]}"))
-    placed = [Placed(x, strides, reached), index, Placed(to, to.strides)]
-    return start(taking(len(reached), wraps), out.shape, placed, about=about)
+    code, on = taking(len(reached), wraps), input.on
+    if not again:
+        out = MEMORY.empty(shape, input.dtype, input.device)
+        start(code, shape, (*read, Placed(bits(out), contiguous_strides(shape))), about=about)
+        return out
+    out = Placed(Spec(shape, read[0].array.dtype), contiguous_strides(shape))
+    launched = [] if 0 in shape else [launch(code, shape, (*read, out), on, about)]
+    return Ready(on, launched, [(shape, input.dtype, None)])
 
 
 def check_range(index: CudaArray, name: str, size: int, where: str) -> Any:

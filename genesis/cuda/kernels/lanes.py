@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genesis.cuda.arrays import CudaArray, used
-from genesis.cuda.kernels.signatures import KNOWN
+from genesis.cuda.arrays import used
+from genesis.cuda.kernels.lowering import Launch
+from genesis.cuda.kernels.signatures import KNOWN, remember
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import ALIGNED, Launched, Prepared, interpreted
+from genesis.cuda.runtime.devices import Device
 from genesis.cuda.runtime.emulated_memory import Spaces
 from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.reports import reports
@@ -68,49 +70,46 @@ class Code:
 class Placed(NamedTuple):
     """An array, its strides along the lanes' dimensions, and size and stride of those that are reached."""
 
-    array: CudaArray
+    array: Any  # or its spec
     strides: tuple[int, ...]
     reached: tuple[tuple[int, int], ...] = ()
 
 
-class Again(NamedTuple):
-    """What was started, for other arrays that lie as those did."""
-
-    prepared: Prepared
-    report: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    def start(self, *arrays: CudaArray) -> None:
-        stream = used(*arrays).handle
-        self.prepared.start(stream, (*[a.address for a in arrays], *self.report, *self.sizes))
-
-
 def start(code: Code, shape: tuple[int, ...], operands: Sequence[Placed], numbers: tuple[int, ...] = (),
-          about: tuple[str, str] = ("", "")) -> Again | None:  # fmt: skip
-    """Do what a code says, for every element of a shape; ``about`` is whose index it is that may be reported. None: it
-    cannot be done again in the same way.
-    """
+          about: tuple[str, str] = ("", "")) -> None:  # fmt: skip
+    """Do what a code says, for every element of a shape; ``about`` is whose index it is that may be reported."""
     if 0 in shape:
-        return None
+        return
     arrays = [p.array for p in operands]
     stream, on = used(*arrays), arrays[0].storage.on
-    report = (reports(on).address, reports(on).number(*about)) if code.reports else ()
+    report = _report(code, on, about)
     key = code, tuple(shape), *[(a._layout or a.layout, tuple(s), r) for a, s, r in operands]
     prepared, sizes = _prepared.get(key) or (None, ())
-    values = *[a.address for a in arrays], *report, *sizes, *numbers
     if prepared is None:
-        kernel, grid, sizes = _laid_out(
-            code, tuple(shape), tuple([(tuple(p.strides), p.array.dtype) for p in operands])
-        )
-        sizes = *sizes, *[number for p in operands for pair in p.reached for number in pair]
-        values = *[a.address for a in arrays], *report, *sizes, *numbers
-        if len(_prepared) >= KNOWN:
-            _prepared.clear()
-        prepared = kernel.prepared(on, grid, values)
+        kernel, grid, sizes = _sized(code, shape, operands)
+        prepared = kernel.prepared(on, grid, (*[a.address for a in arrays], *report, *sizes, *numbers))
         if prepared.lasting:
-            _prepared[key] = prepared, sizes
-    prepared.start(stream.handle, values)
-    return Again(prepared, report, (*sizes, *numbers)) if prepared.lasting else None
+            remember(_prepared, key, (prepared, sizes))
+    prepared.start(stream.handle, (*[a.address for a in arrays], *report, *sizes, *numbers))
+
+
+def launch(
+    code: Code, shape: tuple[int, ...], operands: Sequence[Placed], on: Device, about: tuple[str, str]
+) -> Launch:
+    """What `start` would do for a call whose arrays are these operands, one after the other."""
+    kernel, grid, sizes = _sized(code, shape, operands)
+    return kernel, grid, tuple(range(len(operands))), (*_report(code, on, about), *sizes)
+
+
+def _report(code: Code, on: Device, about: tuple[str, str]) -> tuple[int, ...]:
+    return (reports(on).address, reports(on).number(*about)) if code.reports else ()
+
+
+def _sized(code: Code, shape: tuple[int, ...], operands: Sequence[Placed]) -> tuple[Lanes, Grid, tuple[int, ...]]:
+    """The kernel, its grid, and all sizes and strides that it is told."""
+    lying = tuple([(tuple(p.strides), p.array.dtype) for p in operands])
+    kernel, grid, sizes = _laid_out(code, tuple(shape), lying)
+    return kernel, grid, (*sizes, *[number for p in operands for pair in p.reached for number in pair])
 
 
 # what was started before, by how operands lie, and the numbers that it is told about them

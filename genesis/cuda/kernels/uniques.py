@@ -16,6 +16,7 @@ from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels.gathers import gather_at
 from genesis.cuda.kernels.host import host_kernel
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+from genesis.cuda.kernels.lowering import now
 from genesis.cuda.kernels.moves import contiguous
 from genesis.cuda.kernels.scans import scanned
 from genesis.cuda.kernels.sorts import ordered_along
@@ -93,7 +94,8 @@ class Runs:
 
 def rows_at(x: CudaArray, positions: CudaArray) -> CudaArray:
     """Rows of a matrix."""
-    return gather_at(x, 0, positions.seen(0, (positions.size, x.shape[1]), (1, 0)))  # type: ignore[no-any-return]
+    rows = positions.seen(0, (positions.size, x.shape[1]), (1, 0))
+    return now(gather_at(x, 0, rows), x, 0, rows)  # type: ignore[no-any-return]
 
 
 def _as_rows(input: CudaArray, dim: int | None) -> CudaArray:
@@ -121,11 +123,11 @@ def _sorted_positions(x: CudaArray) -> Any:
     positions = None
     for column in reversed(range(x.shape[1])):
         key = x.seen(column * x.dtype.itemsize, (x.shape[0],), (x.shape[1],))
-        key = key if positions is None else gather_at(key, 0, positions)
-        order = ordered_along(key, 0, False, x.shape[0])
+        key = key if positions is None else now(gather_at(key, 0, positions), key, 0, positions)
+        order = now(ordered_along(key, 0, False, x.shape[0]), key)
         if order is NotImplemented:
             return NotImplemented
-        positions = order if positions is None else gather_at(positions, 0, order)
+        positions = order if positions is None else now(gather_at(positions, 0, order), positions, 0, order)
     return positions
 
 

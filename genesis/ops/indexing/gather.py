@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import placed
+from genesis.arrays.memory import DeviceArray, memory_of, placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
@@ -28,8 +28,10 @@ from genesis.ops.pointwise.choice import gate, where
 _ALL = "fcib"
 
 
-def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) -> tuple[int, Any]:
-    """Check the shapes of gather and scatter: no dimension but ``dim`` may be larger than the input's."""
+def _along(name: str, input: Tensor, dim: int, index: Any, reads: bool = False) -> tuple[int, Any]:
+    """Check the shapes of gather and scatter: no dimension but ``dim`` may be larger than the input's; and the index, but
+    where a device does so when it ``reads``.
+    """
     array = as_index(name, index)
     check_index(name, input, index)
     d = normalize_dim(name, dim, input.ndim)
@@ -50,6 +52,9 @@ def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) 
         raise ShapeError(
             message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}")
         )
+    there = reads and shape and isinstance(array, DeviceArray) and array.__class__ is input._array.__class__ and not ACTIVE
+    if there and memory_of(array).reports_indices(input._array):
+        return d, array
     size = shape[d] if shape else 1
     return d, in_range(name, index, size, f"dim {d} of size {size}")
 
@@ -134,7 +139,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         return gather(input.reshape(-1), dim, index.reshape(-1)).reshape(index.shape)
     if isinstance(index, Tensor) and index.ndim != input.ndim and not index.numel() and index._array.dtype.kind in "iu":
         return input.reshape(-1)[:0].reshape(index.shape)  # nothing is named: its dimensions are not looked at
-    d, array = _along("gather", input, dim, index)
+    d, array = _along("gather", input, dim, index, reads=True)
     return gather_at(input, d, wrap(array))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.core.call.kinds import case, indexing, view
@@ -217,6 +218,8 @@ def put_by(x: Tensor, value: Tensor, key: Any) -> Tensor:
 def _getitem(self: Tensor, key: Any) -> Tensor:
     if key.__class__ is int or (key.__class__ is slice and _is_plain(key)):  # most indices: nothing to parse
         return slice_view(self, (key,))
+    if key.__class__ is Tensor and not ACTIVE and _names_rows(key._array, self._array):
+        return take_index(self, key, (AT,))  # type: ignore[no-any-return]
     parsed, basic = parse_key(key)
     if basic:
         return slice_view(self, parsed)
@@ -226,6 +229,12 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         if array.__class__ is np.ndarray and array.ndim:
             return _rows(self, array)
     return _taken(*select_first(self, without_masks(self._spec(), parsed)))
+
+
+def _names_rows(index: Any, x: Any) -> bool:
+    """Whether an index is an array of a device that names rows of another one there."""
+    alike = index.__class__ is x.__class__ and isinstance(x, DeviceArray) and index.device is x.device
+    return alike and index.dtype.char in "lq" and bool(index.shape and x.shape)
 
 
 def _is_plain(key: slice) -> bool:
