@@ -60,7 +60,7 @@ LOOKED_AT = {
     "test_cuda_tiled.py": {"Tiled", "Mixed"},
     "test_cuda_draws.py": {"Draw"},
     "test_cuda_optimizers.py": {"Several"},
-    "test_cuda_indexing.py": {"Lanes", "Tiles", "Merge", "Begins", "Sums"},
+    "test_cuda_indexing.py": {"Lanes", "Tiles", "Merge", "Begins", "Sums", "OfRows", "Whole", "Least", "Among"},
     "test_cuda_rows.py": {"Row", "Loss", "Gradient", "Mean", "Columns", "Both", "Share", "Long", "Few"},
     "test_cuda_scans.py": {"Scan"},
     "test_cuda_convolution.py": {"Windows"},

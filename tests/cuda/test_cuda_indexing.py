@@ -11,7 +11,7 @@ from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 import genesis
 from genesis import cuda
 from genesis.core.call import writes
-from genesis.cuda.kernels import sorts, sums
+from genesis.cuda.kernels import firsts, sorts, sums
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.launch.kernel import interpreted
 from genesis.nn import functional as F
@@ -109,9 +109,9 @@ def test_gradients_of_wide_rows_are_written_row_by_row(width, dtype, gpu):
     assert {"Begins", "Sums"} <= set(kinds)
 
 
-@pytest.mark.parametrize(("n", "fills"), [(8, 0), (9, 1)])
+@pytest.mark.parametrize(("n", "fills"), [(8, 0), (9, 2)])
 def test_rows_as_long_as_a_power_of_two_are_not_filled_up_to_be_sorted(n, fills, gpu):
-    x = genesis.randn(3, n)
+    x = genesis.randn(3, n, dtype=genesis.float64)
     there = x.to("cuda")
     before = gpu.calls.get("fill", 0)
     values, indices = there.sort(1)
@@ -260,6 +260,16 @@ def test_a_wrong_index_is_reported_when_the_program_waits_and_work_goes_on(gpu):
 # ---- sorting
 
 
+def small(monkeypatch, tile):
+    """Tiles and groups of so few elements that few rows go through all kernels; runs are merged twice."""
+    for module, values in (
+        (sorts, {"TILE": tile, "SEVERAL": 2}),
+        (firsts, {"TILE": tile, "LANES": 2, "GROUPS": (2, 4), "MOST": 64, "FEWEST": 4}),
+    ):
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
+
+
 SPECIAL = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 0.0, float("nan"), 2.0]
 
 
@@ -277,12 +287,48 @@ SPECIAL = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 0.0,
     ],
 )
 def test_sorting(dtype, gpu, monkeypatch):
-    monkeypatch.setattr(sorts, "TILE", 4)  # so that few elements go through all that many do: runs are merged twice
-    monkeypatch.setattr(sorts, "SEVERAL", 2)
+    # so that few elements go through all steps
+    small(monkeypatch, tile=4)
     x = genesis.tensor([SPECIAL, SPECIAL[::-1]])
     x = x.to(dtype) if dtype.is_floating_point else x.nan_to_num(1, 90, 5).to(dtype)
     for down in (False, True):
         same(lambda x, down=down: (x.argsort(1, down), x.argsort(0, down), *x.sort(1, down)), x)
+
+
+ROWS = {
+    "in order": lambda n: genesis.arange(n).expand(3, n),
+    "backwards": lambda n: genesis.arange(n).flip(0).expand(3, n),
+    "equal": lambda n: genesis.ones(3, n),
+    "few values": lambda n: genesis.randint(0, 3, (3, n)),
+    "special": lambda n: genesis.tensor([SPECIAL * n]).reshape(-1)[: 3 * n].reshape(3, n),
+    "random": lambda n: genesis.randn(3, n),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8", "float64"])
+@pytest.mark.parametrize("name", ROWS)
+def test_the_first_few_of_long_rows(name, dtype, gpu, monkeypatch):
+    """By two launches where the keys have up to 32 bits; which of equals they are is what a sort says."""
+    small(monkeypatch, tile=4)
+    kind = getattr(genesis, dtype)
+    for n, k in ((37, 3), (5, 4), (33, 1))[: 1 if interpreted() else 3]:
+        x = ROWS[name](n)
+        x = x.to(kind) if kind.is_floating_point else x.nan_to_num(1, 90, 5).abs().to(kind)
+        there = x.to("cuda")
+        for largest in (False, True):
+            want = x.argsort(1, largest)[:, :k]
+            before = gpu.calls.get("launch", 0)
+            values, positions = there.topk(k, largest=largest)
+            assert dtype == "float64" or gpu.calls["launch"] - before == 3  # two, and one that reads the values
+            assert positions.tolist() == want.tolist()
+            np.testing.assert_array_equal(values.float().cpu().numpy(), x.gather(1, want).float().numpy())
+
+
+def test_short_rows_are_sorted_by_one_launch(gpu):
+    x = genesis.randn(70, 33).to("cuda")
+    before = gpu.calls.get("launch", 0)
+    assert x.argsort(1).tolist() == x.cpu().argsort(1).tolist()
+    assert gpu.calls["launch"] - before == 1
 
 
 def test_64_bits_of_which_the_lower_half_decides(gpu):
@@ -334,6 +380,8 @@ def calls():
         "sorting": lambda: x.argsort(1),
         "sorting 64 bits": lambda: x.double().argsort(1),
         "many": lambda: x.reshape(-1).argsort(),
+        "few of many": lambda: x.reshape(-1).topk(50),
+        "few": lambda: x.topk(5),
     }
 
 
@@ -353,6 +401,8 @@ def calls():
         "sorting",
         "sorting 64 bits",
         "many",
+        "few of many",
+        "few",
     ],
 )
 def test_machine_code(name):

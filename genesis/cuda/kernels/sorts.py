@@ -1,5 +1,5 @@
 """Sorting. What is sorted are 64-bit integers, the key above and the position below, so that no two are equal but those that
-fill a row up: equals stay as they were.
+fill a row up: equals stay as they were. What one program can sort, and few of many, are looked for in other ways (`firsts`).
 
 Tiles are sorted by one program each. Several runs that are in order are then merged at once: how many of each are smaller, which
 a search in each says, is where an integer belongs. Keys of 64 bits are sorted twice, by their lower half and by their upper one.
@@ -15,7 +15,9 @@ import numpy as np
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import HALVES
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
+from genesis.cuda.kernels import firsts
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
+from genesis.cuda.kernels.lowering import Ready, now
 from genesis.cuda.kernels.moves import part
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
@@ -247,31 +249,33 @@ def order(x: CudaArray, down: bool, count: int) -> CudaArray:
 # ---- ops
 
 
+def ordered_last(x: CudaArray, down: bool, count: int) -> CudaArray | Ready:
+    """Of contiguous numbers, the positions of the first ``count`` along the last dimension, or the launches that give them."""
+    n, shape = x.shape[-1], (*x.shape[:-1], count)
+    known = firsts.launches_for(x.dtype, x.size // n, n, down, count)
+    if known is None:
+        return order(x.seen(0, (x.size // n, n), (n, 1)), down, count).seen(0, shape, contiguous_strides(shape))
+    launched, between = known
+    return Ready(x.on, launched, [(shape, I64, None)], [((between,), I64, None)] if between else [])
+
+
 def ordered_along(input: CudaArray, dim: int, down: bool, count: int) -> Any:
-    """The positions of the first ``count`` along a dimension."""
+    """The positions of the first ``count`` along a dimension, or the launches that give them."""
     if input.dtype.kind == "c" or (input.dtype.kind == "u" and input.dtype.itemsize > 2) or not input.ndim:
         return NotImplemented
     dim %= input.ndim
-    if dim == input.ndim - 1 and input.size and count and input.is_contiguous:
-        n = input.shape[dim]
-        return order(input.seen(0, (input.size // n, n), (n, 1)), down, count).seen(
-            0, *_laid((*input.shape[:-1], count))
-        )
+    if not input.size or not count:
+        shape = tuple([count if d == dim else m for d, m in enumerate(input.shape)])
+        return MEMORY.empty(shape, I64, input.device)
+    if dim == input.ndim - 1 and input.is_contiguous:
+        return ordered_last(input, down, count)
     dims = [d for d in range(input.ndim) if d != dim]
     moved = input.seen(0, *[tuple([of[d] for d in (*dims, dim)]) for of in (input.shape, input.strides)])
-    n, others = input.shape[dim], moved.shape[:-1]
-    shape = tuple([count if d == dim else m for d, m in enumerate(input.shape)])
-    if not input.size or not count:
-        return MEMORY.empty(shape, I64, input.device)
     x = moved if moved.is_contiguous else MEMORY.copy(moved)
-    positions = order(x.seen(0, (x.size // n, n), (n, 1)), down, count).seen(0, *_laid((*others, count)))
+    positions = now(ordered_last(x, down, count), x)
     back = [dims.index(d) if d != dim else len(dims) for d in range(input.ndim)]
     out = positions.seen(0, *[tuple([of[d] for d in back]) for of in (positions.shape, positions.strides)])
     return out if out.is_contiguous else MEMORY.copy(out)
-
-
-def _laid(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return shape, contiguous_strides(shape)
 
 
 def argsort(input: CudaArray, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
@@ -283,7 +287,7 @@ def top_positions(input: CudaArray, k: int, dim: int, largest: bool) -> Any:
 
 
 def kth_position(input: CudaArray, k: int, dim: int) -> Any:
-    positions = ordered_along(input, dim, False, k)
+    positions = now(ordered_along(input, dim, False, k), input)
     if positions is NotImplemented:
         return positions
     return MEMORY.copy(part(positions, (*[slice(None)] * (dim % input.ndim), slice(k - 1, k))))
