@@ -95,6 +95,17 @@ def test_a_call_like_one_before_is_of_its_own_operands(name, gpu):
     assert y._array.storage.stream is side
 
 
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+def test_a_norm_that_is_not_recorded_keeps_nothing(norm, gpu):
+    x, w = genesis.randn(5, 6, device="cuda"), genesis.randn(6, device="cuda")
+    function = getattr(F, norm)
+    function(x, (6,), w)
+    before = cuda.memory_stats()["allocation.all.allocated"]
+    count, y = launches(gpu, function, x, (6,), w)
+    assert (count, cuda.memory_stats()["allocation.all.allocated"] - before) == (1, 1)
+    assert y.tolist() == function(x.requires_grad_(), (6,), w).tolist()
+
+
 def test_arrays_that_lie_in_one_way_have_one_layout(gpu):
     x, y = genesis.zeros(4, 6, device="cuda")._array, genesis.ones(4, 6, device="cuda")._array
     assert x.layout is y.layout and x.layout.aligned

@@ -21,7 +21,7 @@ from genesis.cuda.arrays import CudaArray
 from genesis.cuda.kernels import moves
 from genesis.cuda.kernels.host import arrays_in
 from genesis.cuda.kernels.lowering import MOST, Launches, Ready, launches
-from genesis.cuda.kernels.signatures import KNOWN, alike, signature
+from genesis.cuda.kernels.signatures import alike, remember, signature
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.parts import Builder, Memory, Part, row_strides, rule, total, wide
@@ -32,33 +32,29 @@ RULED = [f"{name}{part}" for name in (LAYER, RMS) for part in ("", ".backward")]
 _known: dict[Any, Launches | None] = {}
 
 
-def by_rule(name: str, args: tuple[Any, ...], outs: list[Spec]) -> Launches | None:
+def by_rule(name: str, args: tuple[Any, ...], outs: list[Spec], many: bool = True) -> Launches | None:
     """The launches of a rule for a call that is laid out like this one."""
     key = (name, signature(args), *[(spec.shape, spec.dtype, spec.strides) for spec in outs])
-    if key not in _known:
-        if len(_known) >= KNOWN:
-            _known.clear()
-        laid = [Spec(spec.shape, spec.dtype, strides=strides_of(spec)) for spec in outs]
-        _known[key] = launches(name, args, laid, True)
-    return _known[key]
+    if key in _known:
+        return _known[key]
+    laid = [Spec(spec.shape, spec.dtype, strides=strides_of(spec)) for spec in outs]
+    return remember(_known, key, launches(name, args, laid, many))
 
 
 _ready: dict[Any, Ready] = {}
 _fitting: dict[Any, bool] = {}
 
 
-def ready_by_rule(name: str, args: tuple[Any, ...], outs: Callable[[], list[Spec]]) -> Ready:
+def ready_by_rule(name: str, args: tuple[Any, ...], outs: Callable[[], list[Spec]], many: bool = True) -> Ready:
     """A rule's launches for arrays that lie as these, and results that are laid out as ``outs`` says: of a call like one
-    before it is not asked.
+    before it is not asked. If not ``many``, they give the one result, not a tuple of it.
     """
     key = (name, *alike(args))
     ready = _ready.get(key)
     if ready is None:
-        plan = by_rule(name, args, outs())
+        plan = by_rule(name, args, outs(), many)
         assert plan is not None
-        if len(_ready) >= KNOWN:
-            _ready.clear()
-        ready = _ready[key] = plan.ready([*arrays_in(args)])
+        ready = remember(_ready, key, plan.ready([*arrays_in(args)]))
     return ready
 
 
@@ -68,11 +64,7 @@ def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
         return _is_fit(input, normalized_shape, *parameters)
     key = alike((input, normalized_shape, *parameters))
     known = _fitting.get(key)
-    if known is None:
-        if len(_fitting) >= KNOWN:
-            _fitting.clear()
-        known = _fitting[key] = _is_fit(input, normalized_shape, *parameters)
-    return known
+    return remember(_fitting, key, _is_fit(input, normalized_shape, *parameters)) if known is None else known
 
 
 def _is_fit(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
@@ -103,6 +95,11 @@ def _gradients(name: str, g: CudaArray, kept: tuple[Any, ...], needs: tuple[bool
     return [next(made) if need else None for need in needs]
 
 
+def _alone(name: str, args: tuple[Any, ...]) -> CudaArray:
+    """The result, and nothing for a backward."""
+    return ready_by_rule(f"{name}.alone", args, lambda: [_like(args[0])], many=False).run(args)  # type: ignore[no-any-return]
+
+
 @attach(
     "layer_norm",
     CudaArray,
@@ -116,6 +113,9 @@ def layer_norm(input: CudaArray, normalized_shape: Any, weight: Any, bias: Any, 
     args = input, normalized_shape, weight, bias, eps
     out, mean, scale = ready_by_rule(LAYER, args, lambda: [_like(input), *[_of_rows(input)] * 2]).run(args)
     return out, (input, mean, scale, weight)
+
+
+layer_norm.alone = lambda *args: _alone(LAYER, args)
 
 
 @layer_norm.backward(reads=("input", "weight"))
@@ -138,6 +138,9 @@ def rms_norm(input: CudaArray, normalized_shape: Any, weight: Any, eps: float | 
     return out, (input, scale, weight)
 
 
+rms_norm.alone = lambda *args: _alone(RMS, args)
+
+
 @rms_norm.backward(reads=("input", "weight"))
 def _(g: CudaArray, kept: Any, needs: Any) -> Any:
     return _gradients(RMS, g, kept, needs)
@@ -151,23 +154,26 @@ def _element(made: Builder, var: Var) -> Any:
     return x.astype(wide(x.dtype))
 
 
-@rule(LAYER, RMS)
+@rule(LAYER, RMS, f"{LAYER}.alone", f"{RMS}.alone")
 def forward(memory: Memory, call: Call) -> list[Part]:
     """The result, and what is kept of a row: the mean, of a layer norm, and what its elements are multiplied with."""
     x, _, weight, *rest = call.args
-    out, *means, scale = call.outs
-    bias, eps = (None, *rest) if call.op == RMS else rest
+    out, *kept = call.outs
+    bias, eps = (None, *rest) if call.op.startswith(RMS) else rest
     shape, last = x.spec.shape, len(x.spec.shape) - 1
     made = Builder(memory, call, shape, (last,))
     y, n = _element(made, x), float(shape[last])
-    for mean in means:
-        made.give(mean, middle := total("add", y) / n, row_strides(mean, shape, (last,)))
+    if not call.op.startswith(RMS):
+        middle = total("add", y) / n
+        for mean in kept[:-1]:
+            made.give(mean, middle, row_strides(mean, shape, (last,)))
         y = y - middle
     small = float(np.finfo(np.float32).eps) if eps is None else eps
     factor = 1.0 / np.sqrt(total("add", y * y) / n + small)
     y = y * factor if weight is None else y * factor * _element(made, weight)
     made.give(out, y if bias is None else y + _element(made, bias))
-    made.give(scale, factor, row_strides(scale, shape, (last,)))
+    for scale in kept[-1:]:
+        made.give(scale, factor, row_strides(scale, shape, (last,)))
     return [made.made()]
 
 
