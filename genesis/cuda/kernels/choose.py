@@ -96,11 +96,13 @@ def launched(op: Op, by_hand: Callable[..., Any] | None = None) -> Callable[...,
     def of_two(x: Any, other: Any) -> Any:
         """The same for an array and another one or a float."""
         kind = other.__class__
-        if x.__class__ is CudaArray:
-            ready = known.get((x._layout, other._layout if kind is CudaArray else kind))
-            if ready is not None:
-                return ready.run((x, other))
-        return kernel(x, other)
+        if x.__class__ is not CudaArray:
+            return kernel(x, other)
+        if kind is CudaArray:
+            ready = known.get((x._layout, other._layout))
+            return kernel(x, other) if ready is None else ready.of_two(x, other)
+        ready = known.get((x._layout, kind))
+        return kernel(x, other) if ready is None else ready.run((x, other))
 
     def first(args: tuple[Any, ...]) -> Any:
         if not kernels_wanted():

@@ -156,6 +156,22 @@ class Ready:
         self._launch(stream, values, args)
         return tuple(outs) if self.many else outs[0]
 
+    def of_two(self, x: CudaArray, other: CudaArray) -> Any:
+        """`run` for two arrays (a tenth of an addition less)."""
+        if self.alone is None:
+            return self.run((x, other))
+        on = self.on
+        stream = current(on)
+        if x.storage.stream is not stream:
+            x.storage.used_on(stream)
+        if other.storage.stream is not stream:
+            other.storage.used_on(stream)
+        out = laid_so(self.outs[0], stream)
+        function, grid, block, shared, parameters, count = self.alone
+        values = x.address, other.address, out.address, *count
+        on.enter().launch(function, grid, block, shared, stream.handle, parameters, values)
+        return out
+
     def into(self, args: tuple[Any, ...], arrays: list[CudaArray]) -> None:
         """Launch, for operands and results."""
         stream = used(*arrays)
