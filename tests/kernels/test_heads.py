@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,6 +80,20 @@ def test_as_pytorch(method):
     assert abs(loss.item() - other.item()) < 1e-12
     for one, another in zip((x, w, b), theirs, strict=True):
         np.testing.assert_allclose(one.grad.numpy(), another.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_options_of_another_framework():
+    class Dtype:
+        def __repr__(self):
+            return "torch.float64"
+
+    fields = {"allow_retain_graph": True, "batch_chunk_size": 2, "chunking_method": None, "acc_policy": "accurate"}
+    (x, w, _), _, target = operands(genesis.float32, 40, 50, 8)
+    for dtype in (None, Dtype()):
+        theirs = SimpleNamespace(**fields, acc_dtype=dtype)
+        ours = nn.LinearCrossEntropyOptions(**fields, acc_dtype=dtype and genesis.float64)
+        losses = [F.linear_cross_entropy(x, w, target, options=options) for options in (theirs, ours)]
+        assert genesis.equal(*losses)
 
 
 def test_never_all_of_the_logits():

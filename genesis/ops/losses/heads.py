@@ -4,7 +4,7 @@ the logits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from genesis.base import dtypes
@@ -96,6 +96,15 @@ class LinearCrossEntropyOptions:
         return wide if policy == "accurate" else own.name, own.name if policy == "compact" else wide
 
 
+def _options(given: Any) -> LinearCrossEntropyOptions:
+    """Ours, of another framework's that has the same fields."""
+    if isinstance(given, LinearCrossEntropyOptions):
+        return given
+    known = {field.name: getattr(given, field.name) for field in fields(LinearCrossEntropyOptions)}
+    wide = known["acc_dtype"]
+    return LinearCrossEntropyOptions(**known | {"acc_dtype": None if wide is None else str(wide).rpartition(".")[2]})
+
+
 def _wrong(what: str, value: Any, allowed: str) -> Exception:
     return ArgumentValueError(message("LinearCrossEntropyOptions", f"{what} is {value!r}", hint=allowed))
 
@@ -129,7 +138,7 @@ def linear_cross_entropy(
     Args:
         input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
         linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
-        options: `LinearCrossEntropyOptions`; of a linear_weight (C, I), class indices, and a weight without a gradient,
+        options: `LinearCrossEntropyOptions`, or PyTorch's; of a linear_weight (C, I), class indices, and a weight without a gradient,
             otherwise with a warning that all is computed at once
 
     Raises:
@@ -150,7 +159,7 @@ def linear_cross_entropy(
     constant = weight is None or not weight.requires_grad
     if options is not None and linear_weight.ndim == 2 and target._array.dtype.kind in "iu" and constant:
         return _some_at_a_time(
-            input, linear_weight, target, linear_bias, weight, reduction, ignored, label_smoothing, options
+            input, linear_weight, target, linear_bias, weight, reduction, ignored, label_smoothing, _options(options)
         )
     if options is not None:
         text = (
