@@ -44,15 +44,15 @@ def _suites(node: ast.AST, local: set[str] | None) -> Iterator[tuple[list[ast.st
 
 
 def _counted(tree: ast.Module) -> set[str]:
-    """The variables of loops outside of functions: global, but another value in each step."""
+    """What loops outside of functions set: global, but another value in each step."""
     loops = [
         n
         for s in tree.body
         if not isinstance(s, ast.FunctionDef | ast.ClassDef)
         for n in ast.walk(s)
-        if isinstance(n, ast.For)
+        if isinstance(n, ast.For | ast.While)
     ]
-    return {n.id for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    return set(_set(loops))
 
 
 def _outline(suite: list[ast.stmt], local: set[str], name: str) -> ast.FunctionDef | None:
