@@ -860,3 +860,77 @@ def test_a_statement_with_an_annotation():
         assert compiled(genesis.ones(3) * n).tolist() == [2 * n] * 3
     assert log == [0, 1, 3, 3, 6, 5, 9, 7]
     assert compiled._recent
+
+
+def test_statements_run_in_the_modes_around_them():
+    kept, w = [], genesis.ones(3, requires_grad=True)
+
+    def function(x):
+        with genesis.no_grad():
+            kept.append(w * len(kept))
+        with genesis.autocast("cpu", dtype=genesis.bfloat16):
+            kept.append(w[None].detach() @ w[:, None].detach() * len(kept))
+        with genesis.inference_mode():
+            kept.append(w + len(kept))
+        kept.append(w * 2)
+        return x * 2
+
+    def looks(function):
+        kept.clear()
+        for _ in range(3):
+            function(genesis.ones(1))
+        return [(x.requires_grad, x.dtype, x.is_inference()) for x in kept]
+
+    compiled = genesis.compile(function)
+    assert looks(compiled) == looks(function) and compiled._recent
+    assert {kind for kind in looks(compiled)} == {
+        (False, genesis.float32, False),
+        (False, genesis.bfloat16, False),
+        (False, genesis.float32, True),
+        (True, genesis.float32, False),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_attributes_of_classes_that_statements_set():
+    class Kept:
+        calls, seen = 0, None
+
+    def counts(x):
+        Kept.calls += 1
+        return x * Kept.calls
+
+    def sets(x):
+        setattr(Kept, "calls", Kept.calls + 1)  # noqa: B010
+        return x * Kept.calls
+
+    def keeps(x):
+        Kept.seen = genesis.tensor(np.random.rand(3)).float()
+        return x * Kept.seen
+
+    def draws_first(x):
+        Kept.calls += 1
+        return x * genesis.tensor(np.random.rand(3)).float() * Kept.calls
+
+    def told(function):
+        np.random.seed(0)
+        Kept.calls, Kept.seen = 0, None
+        return [(function(genesis.ones(3)).tolist(), Kept.calls) for _ in range(5)]
+
+    for function in (counts, sets, keeps, draws_first):
+        assert told(genesis.compile(function)) == told(function), function.__name__
+
+
+def test_what_python_does_is_not_done_again_by_a_second_derivative():
+    calls, w = [], genesis.ones(3, requires_grad=True)
+
+    @genesis.compile
+    def function(x):
+        calls.append(len(calls))
+        return (x * w**2).sum()
+
+    for _ in range(2):
+        function(genesis.ones(3)).backward()
+    with pytest.raises(NotImplementedError, match="its gradient cannot be differentiated again"):
+        genesis.autograd.grad(function(genesis.ones(3)), w, create_graph=True)
+    assert calls == [0, 1, 2]

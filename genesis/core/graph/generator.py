@@ -56,7 +56,7 @@ class Generator:
         if active is not None:
             active.stream_made(self)
         self.manual_seed(67280421310721)
-        _generators.add(self)
+        generators.add(self)
 
     def __reduce__(self) -> Any:
         return _restored, (str(self.device), self.get_state())
@@ -255,7 +255,7 @@ class DefaultGenerator(Generator):
         return (self._process if seeded is None else seeded.stream()).reserve(count)
 
 
-_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
+generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 default_generator = DefaultGenerator()
 
 
@@ -263,7 +263,7 @@ def _after_fork() -> None:
     """A child may have been forked while another thread, which it does not have, was drawing: it gets locks and streams
     of its own.
     """
-    for generator in list(_generators):
+    for generator in list(generators):
         generator._lock = threading.Lock()
         generator._position(generator._block)
 

@@ -36,7 +36,8 @@ from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.again import Again, renewed
-from genesis.jit.compiling.checks import apart, arguments, guards, origins, surroundings
+from genesis.jit.compiling.checks import apart, arguments, differs, guards, origins, surroundings
+from genesis.jit.compiling.drawn import Position
 from genesis.jit.compiling.flow import closed, used_up
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import without_history
@@ -69,6 +70,7 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
     text.add(*(["done = []"] if decided.calls else []))
     text.add(f"with {text.name(object_lock(reentrant=bool(decided.calls)))}:")
     text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, decided, again)])
+    count += sum(len(call.gives) for call in decided.calls)
     text.add(*_returned(text, graph, count, flow, decided))
     return text.compiled("call", "sure, args, kwargs")
 
@@ -135,13 +137,15 @@ def _computed(
     yield from reads(text, graph)
     yield from [f"s{i} = {s}._block" for i, s in enumerate(streams)]
     tail = text.name(tuple([x._array for x in graph.binding.captured]))
-    others = [*[f"a{i}" for i in range(count)], *gradients]
-    given = f"({''.join(f'{a}, ' for a in [*others[:count], f'*{tail}', *others[count:]])})" if others else tail
+    drawn = [*_drawn(text, count, decided)]
+    arguments = [f"a{i}" for i in range(count + sum(len(call.gives) for call in decided.calls))]
+    others = [*arguments, *gradients]
+    given = f"({''.join(f'{a}, ' for a in [*arguments, f'*{tail}', *gradients])})" if others else tail
     starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
     yield "try:"
     yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in text.given]
-    leaves = f"({''.join(f'x{i}, ' for i in range(count))})"
-    yield from [f"    {text.name(call)}((), {leaves}, done)" for call in decided.calls if call.first]
+    leaves = f"({''.join(f'x{i}, ' for i in range(len(arguments)))})"
+    yield from ["    " + line for line in drawn]
     yield from ["    " + line for line in numbers]
     more = ""
     if isinstance(step, Segments):
@@ -155,7 +159,8 @@ def _computed(
     if isinstance(step, Segments):
         text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
         yield "except Elsewhere:"
-        yield from ["    " + line for line in (*undo, "return ELSEWHERE")]
+        back = ["drawn.restore()"] if any([call.gives for call in decided.calls]) else []
+        yield from ["    " + line for line in (*undo, *back, "return ELSEWHERE")]
     settled = [
         f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
     ]
@@ -183,6 +188,22 @@ def _computed(
     yield "        if stop is not None: raise"
     yield "        stop = error"
     yield "if stop is not None: raise stop"
+
+
+def _drawn(text: Text, count: int, decided: Decided) -> Iterator[str]:
+    """What Python does before all that is computed; tensors that it gives are arguments of the graph."""
+    calls = [call for call in decided.calls if call.first]
+    if any([call.gives for call in calls]):
+        text.scope |= {"Position": Position, "ELSEWHERE": ELSEWHERE}
+        yield "drawn = Position()"
+    for k, call in enumerate(calls):
+        yield f"{text.name(call)}((), ({''.join(f'x{i}, ' for i in range(count))}), done)"
+        for index, looks in call.gives:
+            yield f"x{count} = done[{k}][{index}]"
+            yield f"if {differs(text, count, looks)}:"
+            yield "    drawn.restore()"
+            yield "    return ELSEWHERE"
+            count += 1
 
 
 def _counted(text: Text, graph: Graph) -> Iterator[str]:
@@ -290,7 +311,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
         outputs, heads = flow.joint.outputs, [i for i in flow.joint.outputs if flow.joint.views.get(i) == i]
         views = [f"aliased({text.name(aliases[i])}, {roots}, ())" for i in outputs if i in aliases and i not in heads]
         more = f", ({''.join(f'{view}, ' for view in views)})" if views else ""
-        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), ({given.lstrip(', ')}), args, kwargs{more})"
+        position = ", drawn=drawn" if any([call.gives for call in decided.calls]) else ""
+        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), ({given.lstrip(', ')}), args, kwargs{more}{position})"
         yield from [f"made[{aliases[i].index}] = joined[{outputs.index(i)}]" for i in heads]
         text.scope["viewed"] = viewed
     for i, r in enumerate(program.results[: binding.structure_out.num_leaves]):

@@ -137,18 +137,21 @@ class _Taken:
             text.add(f"{name} = {source}")
             text.miss_if(f"{name} is not {text.name(value)}{_but_equal(text, name, value)}")
             return
-        x, a = f"x{self.count}", f"a{self.count}"
-        text.add(f"{x} = {source}")
-        history = "is" if value.history else "is not"
-        text.miss_if(f"{x}.__class__ is not {text.name(value.kind)} or {x}._node {history} None")
-        text.add(f"{a} = {x}._array")
-        text.miss_if(
-            f"{a}.__class__ is not {text.array_class(value.arrays)} or {a}.shape != {text.name(value.shape)} "
-            f"or {a}.dtype is not {text.name(value.dtype)} or {a}.strides != {text.name(value.strides)}"
-        )
-        if value.arrays is not np.ndarray:
-            text.miss_if(f"{a}.device != {text.name(value.device)}")
+        text.add(f"x{self.count} = {source}")
+        text.miss_if(differs(text, self.count, value))
         self.count += 1
+
+
+def differs(text: Text, i: int, looks: Looks) -> str:
+    """Whether tensor ``xi`` looks otherwise; its array is ``ai`` then."""
+    history = "is" if looks.history else "is not"
+    device = "" if looks.arrays is np.ndarray else f" or a{i}.device != {text.name(looks.device)}"
+    return (
+        f"x{i}.__class__ is not {text.name(looks.kind)} or x{i}._node {history} None "
+        f"or (a{i} := x{i}._array).__class__ is not {text.array_class(looks.arrays)} "
+        f"or a{i}.shape != {text.name(looks.shape)} or a{i}.dtype is not {text.name(looks.dtype)} "
+        f"or a{i}.strides != {text.name(looks.strides)}{device}"
+    )
 
 
 def _but_equal(text: Text, name: str, value: Any) -> str:

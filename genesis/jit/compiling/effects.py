@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, ValuesView
+from collections.abc import Callable, Collection, Iterator, ValuesView
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
@@ -24,6 +24,7 @@ from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber
 from genesis.core.graph.version import WRITES
+from genesis.jit.compiling.drawn import draws
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
 from genesis.jit.compiling.reads import Reads
 from genesis.jit.compiling.stops import Effect, Leaked, Position, Stopped, position
@@ -120,6 +121,19 @@ class Watch(Reads):
         finally:
             sys.setprofile(None)
 
+    @contextmanager
+    def drawing(self, codes: Collection[CodeType]) -> Iterator[None]:
+        """Code runs that may draw random numbers, for a block; before it does more it is stopped, and that is not noted."""
+        if sys.getprofile() is not self.seeing:
+            raise Stopped
+        before, self._drawing = (self.effect, dict(self.effects), set(self.writes)), codes
+        try:
+            yield
+        finally:
+            self._drawing = None
+            self.effect, self.effects, self.writes = before
+            sys.setprofile(self.seeing)  # one that raises is taken away
+
     def _events(self) -> Callable[[FrameType, str, Any], None]:
         """What sees each call: most are of this package, and cost two looks into dictionaries."""
         kind_of = self._kinds.get
@@ -202,6 +216,7 @@ class Watch(Reads):
         """Whose code this is."""
         name = code.co_filename
         made = code.co_qualname.startswith("__create_fn__.")  # by dataclasses: they set attributes of what is new
+        made = made or code.co_names == ("_tuple_new",)  # by named tuples
         if LIBRARY[name] or name.startswith("<frozen") or _EINOPS in name or made:
             kind = _OURS
         elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and "site-packages" not in name):
@@ -238,6 +253,8 @@ class Watch(Reads):
         if outer is None or self._kinds.get(outer.f_code) not in (_THEIRS, _LIBRARY):
             return
         module = os.path.relpath(name, _STDLIB).partition(os.sep)[0].removesuffix(".py")
+        if module == "random" and self._drawing is not None and draws(_method_of(frame)):
+            return
         if module not in BUILDING if not name.startswith(_NUMPY) else "random" in name:
             self._note(f"a call of {frame.f_code.co_name}", outer)
         elif frame.f_code.co_name in (*WRITING, *_OF_STACKS) and frame.f_code.co_argcount:  # of a Counter, say
@@ -273,6 +290,11 @@ class Watch(Reads):
         if code.co_flags & 0x2A0 and id(frame) not in self._frames and _resumed(frame):
             self._note("a generator from outside goes on", frame)
         self._frames.add(id(frame))
+        if self._drawing is not None:
+            if code not in self._drawing:
+                self._note(f"a call of {code.co_name}", frame)
+            self._meet_iterators(frame, code)
+            return
         self._began[id(frame)] = WRITES[0]
         self.codes.add(code)
         if self.known is not None:
@@ -334,6 +356,8 @@ class Watch(Reads):
         return None if held is None or is_young(held) else held
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
+        if self._drawing is not None:
+            return
         if self._began.pop(id(frame), WRITES[0]) != WRITES[0] and frame.f_back is not None:
             outer = frame.f_back
             self.seen.writing |= {
@@ -391,7 +415,9 @@ class Watch(Reads):
     # ---- calls in C
 
     def _called(self, frame: FrameType, function: Any) -> None:
-        if self.numbers and takes_floats(function):
+        if self._drawing is not None and draws(function):
+            return
+        if self.numbers and self._drawing is None and takes_floats(function):
             raise Leaked(self._sources_of(frame))
         name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
         if function is next and self._takes_what_is_new(frame):
@@ -411,6 +437,12 @@ def _looks() -> list[CodeType]:
     """The code of what says what a tensor is."""
     attributes = [Tensor.__dict__[name] for name in _LOOKS]
     return [getattr(x, "fget", x).__code__ for x in attributes]
+
+
+def _method_of(frame: FrameType) -> Any:
+    """The method that runs in a frame."""
+    owner = frame.f_locals.get("self")
+    return getattr(owner, frame.f_code.co_name, None)
 
 
 def _of_some(x: Any) -> Any:

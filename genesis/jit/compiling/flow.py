@@ -24,6 +24,7 @@ from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.absent import without
+from genesis.jit.compiling.drawn import Position, back_at
 from genesis.jit.compiling.joint import Joint
 from genesis.jit.lowering.step import Step, step_of
 
@@ -57,8 +58,14 @@ class Flow:
         args: Any,
         kwargs: Any,
         views: Iterable[Tensor] = (),
+        drawn: Position | None = None,
     ) -> tuple[Tensor, ...]:
-        """The results that have a history, with it; ``views``: those of them that share their memory, without it."""
+        """The results that have a history, with it.
+
+        Args:
+            views: those of them that share their memory, without it
+            drawn: where the random numbers of Python and NumPy were, of which Python has drawn some
+        """
         captured = self.joint.forward.binding.captured
         saved = [
             wrap(values[i]) if kind == "made" else captured[i] if kind == "captured" else given[i]
@@ -67,7 +74,7 @@ class Flow:
         inputs = [given[x] if x.__class__ is int else x for x in self.joint.inputs]
         rest = iter(views)
         outputs = [next(rest) if i is None else wrap(values[i]) for i in self.outputs]
-        call = _Call(self, outputs, saved, numbers, positions, (args, kwargs))
+        call = _Call(self, outputs, saved, numbers, positions, (args, kwargs), drawn)
         if call.recording:
             outputs = Compiled.apply(call, *inputs)
         else:  # the function itself turned it on
@@ -121,6 +128,10 @@ class Flow:
                 message("compile", f"{graph.name} writes to tensors, its gradient cannot be differentiated again",
                         hint="call the function that was given to genesis.compile")
             )  # fmt: skip
+        others = [c for c in self.joint.decided.calls if not c.drawn or call.drawn is None]
+        if others:
+            text = f"{graph.name} does something at {others[0].title}, its gradient cannot be differentiated again"
+            raise UnsupportedError(message("compile", text, hint="call the function that was given to genesis.compile"))
         tensors = [x for x in tree_flatten(call.arguments)[0] if isinstance(x, Tensor)]
         for x in (*tensors, *graph.binding.captured):
             if x._counter is not None and x._counter.stamp > call.epoch:
@@ -128,7 +139,7 @@ class Flow:
                     message("backward", f"a tensor that {graph.name} used was modified in place since", [("tensor", x._spec())])
                 )  # fmt: skip
         inputs = [tensors[x] if isinstance(x, int) else x for x in self.joint.inputs]
-        with enable_grad(), _streams_at(graph.binding.streams, call.positions):
+        with enable_grad(), _streams_at(graph.binding.streams, call.positions), back_at(call.drawn):
             args, kwargs = call.arguments
             with enable_grad() if call.recording else no_grad():
                 leaves = tree_flatten(self.original(*args, **kwargs))[0]
@@ -143,12 +154,15 @@ def _base(y: Tensor) -> Tensor:
 
 class _Call:
     """One call of a compiled function, for its backward; ``positions``: the seed and the block of each stream;
-    ``recording``: whether gradients were recorded around it.
+    ``recording``: whether gradients were recorded around it; ``drawn``: see `Flow.__call__`.
     """
 
-    __slots__ = ("arguments", "epoch", "flow", "numbers", "outputs", "positions", "recording", "saved")
+    __slots__ = ("arguments", "drawn", "epoch", "flow", "numbers", "outputs", "positions", "recording", "saved")
 
-    def __init__(self, flow: Flow, outputs: Any, saved: Any, numbers: Any, positions: Any, arguments: Any) -> None:
+    def __init__(
+        self, flow: Flow, outputs: Any, saved: Any, numbers: Any, positions: Any, arguments: Any, drawn: Position | None
+    ) -> None:
+        self.drawn = drawn
         self.flow, self.outputs, self.saved, self.numbers, self.positions = flow, outputs, saved, numbers, positions
         self.arguments, self.epoch, self.recording = arguments, 0, grad_mode.get()
 

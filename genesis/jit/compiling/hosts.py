@@ -24,6 +24,7 @@ from genesis.base.errors import message
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import PLAIN, HostNumber
+from genesis.jit.compiling.drawn import Drawn, shape_of
 from genesis.jit.compiling.leaves import (
     UNKNOWN,
     Argument,
@@ -31,6 +32,7 @@ from genesis.jit.compiling.leaves import (
     Before,
     Container,
     HostCall,
+    Leaf,
     NotKept,
     Now,
     Result,
@@ -38,6 +40,7 @@ from genesis.jit.compiling.leaves import (
     Unread,
     is_set,
 )
+from genesis.jit.compiling.modes import Modes
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stops import Anew, Set
 from genesis.jit.compiling.stores import caught, sets_gradients, stores_of
@@ -53,7 +56,8 @@ class Hosts:
     """What Python does in one trace."""
 
     def __init__(self, tracer: Any) -> None:
-        self.tracer, self.calls = tracer, list[HostCall]()
+        self.tracer, self.calls, self._modes = tracer, list[HostCall](), Modes()
+        self.drawn = Drawn(tracer, self.calls)
         self.tensors: list[Tensor] = []  # what they are told
         self.sources: list[Traced | None] = []  # where that was, but for numbers
         self.closed: list[tuple[int, Tensor]] = []  # those whose history is used up, by their index
@@ -64,8 +68,8 @@ class Hosts:
 
     # ---- keeping
 
-    def statement(self, statement: FunctionType, own: tuple[str, ...], sets: tuple[str, ...]) -> HostValue:
-        """Keep a statement; what it sets are `HostValue`s from now on."""
+    def statement(self, statement: FunctionType, own: tuple[str, ...], sets: tuple[str, ...]) -> Any:
+        """Keep a statement; what it gives and sets are `HostValue`s from now on, but for tensors that it draws."""
         code, index = statement.__code__, len(self.calls)
         title = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
         if self.tracer.watch.runs_once(sys._getframe(1)):
@@ -80,8 +84,9 @@ class Hosts:
             )
         cells = dict(zip(code.co_freevars, statement.__closure__ or (), strict=True))
         own = tuple([name for name in own if name in cells])  # others are of comprehensions in it
-        told = list[int]()
-        leaves = {name: self._leaf(contents(cells[name]), told, title) for name in own if is_set(cells[name])}
+        told, known = list[int](), KNOWN[code.co_filename, code.co_firstlineno, code.co_name]
+        values = {name: contents(cells[name]) for name in own if is_set(cells[name])}
+        leaves = {name: self._leaf(shape_of(x, name, known), told, title) for name, x in values.items()}
         others = {name: cell for name, cell in cells.items() if name not in own}
         scope = statement.__globals__
 
@@ -91,9 +96,9 @@ class Hosts:
             return FunctionType(code, scope, code.co_name, None, inside), tuple([filled[n] for n in sets])
 
         call = HostCall(title, build)
+        call.modes = Modes().within(self._modes, title)
         call.plain = [leaf for leaf in leaves.values() if type(leaf) in PLAIN]
         reading = Reading(statement, cells, call, self._cell, self.tracer._is_open)
-        known = KNOWN[code.co_filename, code.co_firstlineno, code.co_name]
         try:
             reading.read(known)
         except Anew as made:
@@ -109,9 +114,14 @@ class Hosts:
         if call.may_raise and caught(sys._getframe(1), self.tracer.watch.saw):
             raise NotKept(message("compile", f"an error that is raised at {title} may be caught in the function"))
         self._keep(call, told)
-        for i, name in enumerate(sets):
-            cells[name].cell_contents = HostValue(Result(index, i + 1), title)
-        return HostValue(Result(index, 0), title)
+        read = {leaf: values[name] for name, leaf in leaves.items() if isinstance(leaf, Leaf)}
+        given = self.drawn.given(call, known, reading, read)
+        results = [
+            self.drawn.result(call, Result(index, i), x) for i, x in enumerate(given or [None] * (1 + len(sets)))
+        ]
+        for name, result in zip(sets, results[1:], strict=True):
+            cells[name].cell_contents = result
+        return results[0]
 
     def action(self, function: Callable[..., Any], args: tuple[Any, ...], changes: Iterable[Any]) -> None:
         """Keep a call of a function of this package, which looks at no tensors but those that it is given."""
@@ -140,6 +150,7 @@ class Hosts:
     def _leaf(self, x: Any, told: list[int], title: str) -> Any:
         """What stands for something that is read."""
         if isinstance(x, HostValue):
+            self.drawn.refuse_shared(x, title)
             return x.leaf
         if isinstance(x, HostNumber):
             return self._asked(x, title)
@@ -222,6 +233,7 @@ class Hosts:
         try:
             yield
         finally:
+            self.drawn.restore()
             for held, name, before in reversed(self._changed):
                 if isinstance(held, CellType):
                     held.cell_contents = before
@@ -254,6 +266,7 @@ class Hosts:
                     message("compile", f"the {type(x).__name__} that a statement gets at {title} changes behind it")
                 )
         self._copied.clear()
+        self.drawn.settle()
         end = self._stamp()
         needed = [self._when(i, call, end) for i, call in enumerate(self.calls)]
         last = max([i for i, early in enumerate(needed) if early], default=-1)
@@ -274,10 +287,13 @@ class Hosts:
                 raise self._refused(call, "a .grad that it may look at is set or removed before it")
 
     def _firsts(self) -> int:
-        """How many statements come before all that is computed; none where Python decides by that, and may begin again."""
+        """How many statements come before all that is computed; where Python decides by that, and may begin again, only
+        those that it needs.
+        """
+        drawn = self.drawn.count()
         if self.tracer.values.questions:
-            return 0
-        for i, call in enumerate(self.calls):
+            return drawn
+        for i, call in enumerate(self.calls[drawn:], drawn):
             behind = any(call.stamp) or call.told or (call.assigned and not call.blind)
             if behind or call.writes or call.draws or any([_may_change(call, ask) for _, ask in self.tracer.numbers]):
                 return i

@@ -9,6 +9,7 @@ the forward is saved.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -141,6 +142,15 @@ class JointTracer(Tracer):
         arguments, inner = super()._arguments(leaves)
         self.own_gradients = [x._own_grad for x in leaves if isinstance(x, Tensor)]
         return arguments, inner
+
+    def takes(self, x: Tensor) -> Tensor:
+        """What stands for a tensor that is one more argument: Python makes it at each call, before all that is computed."""
+        argument = Capture(x._array)
+        tensor = wrap(Traced(self, argument.cell, argument.var.spec))
+        argument.tensor = weakref.ref(tensor)
+        self.arguments.append(argument)
+        self.own_gradients.append(None)
+        return tensor
 
     def number(self, tensor: Tensor) -> Any:
         return self.values.number(tensor)

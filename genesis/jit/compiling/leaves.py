@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import CellType
 from typing import Any, NamedTuple
 
@@ -150,6 +151,9 @@ class HostCall:
         feeds: the numbers that it changes and that are asked for behind it
         asks: numbers that it changes, and others read as they were before
         trusted: whether it is of this package: who reads what it changes says so
+        modes: what opens the modes that it stands in, where they are not those of the call
+        drawn: whether it does no more than draw random numbers that can be set back
+        gives: which of what it returns (0) and sets are arguments of the graph, and their `Looks`
     """
 
     def __init__(self, title: str, build: Callable[[Now], tuple[Callable[[], Any], tuple[CellType, ...]]]) -> None:
@@ -160,7 +164,9 @@ class HostCall:
         self.blind, self.raises, self.first, self.early = True, False, False, False
         self.feeds, self.asks = frozenset[Var](), list[Callable[[], float]]()
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
-        self.trusted = False
+        self.trusted = self.drawn = False
+        self.gives: list[tuple[int, Any]] = []
+        self.modes: Callable[[], AbstractContextManager[Any]] | None = None
         self.writes = False  # whether it writes to tensors
         self.draws = False  # whether it may draw random numbers
         self.sees_gradients = False  # whether it, or what it calls, asks for a .grad
@@ -173,7 +179,8 @@ class HostCall:
         """Do it; ``done`` is what the calls before have given, and gets what this one gives."""
         function, cells = self.build(lambda leaf: leaf.now(values, given, done) if isinstance(leaf, Leaf) else leaf)
         asked = [ask() for ask in self.asks]
-        result = function()
+        with nullcontext() if self.modes is None else self.modes():
+            result = function()
         done.append((result, *[contents(cell) for cell in cells], asked))
 
 

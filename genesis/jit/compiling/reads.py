@@ -9,7 +9,7 @@ import os
 import sys
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from weakref import ref
@@ -19,6 +19,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
+from genesis.jit.compiling.drawn import draws
 from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.stops import Conflict, Moving
 from genesis.jit.compiling.stores import _LOADS, Chain, hands_of, names_of, reads_of, steps_of
@@ -42,6 +43,7 @@ class Reads:
     """
 
     def __init__(self, known: set[CodeType] | None) -> None:
+        self._drawing: Collection[CodeType] | None = None  # code that may draw random numbers now, and do nothing else
         self.known = known  # code that may run while tracing: None outside of a trace
         self.reads: list[tuple[Any, Any, Any, str]] = []
         self.wholes: list[tuple[Any, str]] = []
@@ -126,6 +128,9 @@ class Reads:
         scopes = (frame.f_locals, frame.f_globals, frame.f_builtins)
         value = next((scope[chain[0]] for scope in scopes if chain[0] in scope), None)
         for name in chain[1:]:
+            if value is np and name == "random":  # it is imported when it is asked for
+                value = np.random
+                continue
             stores = list(stores_in(value, name))
             value = stores[-1][2] if stores else None
         return value
@@ -182,7 +187,8 @@ class Reads:
             value = self._value(frame, chain)
             owner = self._value(frame, chain[:-1]) if len(chain) > 1 else value  # nothing tells how old iterators are
             unseen = goes_on_unseen(value) or draws_unseen(value) or draws_unseen(owner)
-            if unseen and not is_young(owner):
+            unseen = unseen and not (self._drawing is not None and draws(value))
+            if unseen and (isinstance(owner, ModuleType) or not is_young(owner)):
                 self._note(f"{'.'.join(map(str, chain))} goes on", frame, max(at, 0) or None)
 
     def _read_globals(self, frame: FrameType, scope: dict[str, Any]) -> None:

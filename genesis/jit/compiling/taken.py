@@ -46,7 +46,7 @@ class Taken:
     def watch(self) -> Watch:
         """What looks on while the function is traced, which knows what runs then."""
         by_code = {code: r for r in self.statements.values() for code in r.codes}
-        watch = Watch(self.codes | set(by_code))
+        watch = Watch(self.codes.union([code for code, r in by_code.items() if r.code in self.codes]))
         watch.seen = self.seen
         watch.lines, watch.names = self.lines, lambda code: by_code[code].names() if code in by_code else None
         return watch

@@ -12,7 +12,7 @@ from typing import Any
 
 from genesis.base import dtypes
 from genesis.base.device import get_default_device, set_default_device
-from genesis.base.errors import GraphError, UnsupportedError, message
+from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tracing import Dependable, depends
@@ -32,7 +32,7 @@ from genesis.jit.compiling.stops import Anew, Conflict, Effect, Leaked, Moving, 
 from genesis.jit.compiling.surroundings import changed, surroundings
 from genesis.jit.compiling.taken import Taken
 from genesis.jit.compiling.unknown import refuse_unnamed, slots_of, unknown
-from genesis.jit.compiling.values import ValueNeeded
+from genesis.jit.compiling.values import HostValue, ValueNeeded
 from genesis.jit.guards import Guards
 from genesis.jit.numbers import Decision, Formula, StillFloat, identity, read_by
 from genesis.jit.numbers import Entry as NumberEntry
@@ -219,9 +219,12 @@ class Tracing:
         with ExitStack() as opened:
             try:
                 graph = tracer.run(run, args, kwargs)
-            except BaseException:
+            except BaseException as error:
                 watch.forget_cached()
                 changed(kept)
+                drawn = any([call.drawn for call in tracer.hosts.calls])
+                if drawn and isinstance(error, GenesisError) and HostValue.__name__ in str(error):
+                    raise ValueNeeded(str(error)).with_traceback(error.__traceback__) from None
                 raise
             finally:  # traces count writes, too
                 self.begun = [Begun(state) for state in (*[b.state for b in self.begun], *tracer.begun)]

@@ -92,9 +92,16 @@ def _called(steps: Any, end: int) -> Any:
 
 
 def draws_unseen(value: Any) -> bool:
-    """Whether it is a generator of NumPy's random numbers, or a method of one: the calls of these are not seen."""
+    """Whether it is a generator of NumPy's random numbers, a method of one, or a function or class that makes or sets them:
+    the calls of these are not seen.
+    """
+    while isinstance(value, functools.partial):
+        value = value.func
     kind = type(value)
-    bound = kind in (BuiltinFunctionType, MethodType) or kind.__name__ == "cython_function_or_method"
+    compiled = kind.__name__ == "cython_function_or_method"
+    if (compiled or isinstance(value, type)) and str(value.__module__).startswith("numpy.random"):
+        return True
+    bound = compiled or kind in (BuiltinFunctionType, MethodType)
     source = getattr(value, "__self__", value) if bound else value  # an object may answer for any name
     return type(source).__module__ in ("numpy.random._generator", "numpy.random.mtrand")
 

@@ -66,12 +66,14 @@ class Number:
 
 
 class HostValue:
-    """What a statement that Python does at each call gives, or sets: nothing is known of it in a trace."""
+    """What a statement that Python does at each call gives, or sets: nothing is known of it in a trace, but of some an
+    ``example``.
+    """
 
-    __slots__ = ("leaf", "title")
+    __slots__ = ("example", "leaf", "title")
 
-    def __init__(self, leaf: Any, title: str) -> None:
-        self.leaf, self.title = leaf, title
+    def __init__(self, leaf: Any, title: str, example: Any = None) -> None:
+        self.leaf, self.title, self.example = leaf, title, example
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:

@@ -49,7 +49,7 @@ _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
 _EXITS = ("exit", "quit")
 _TELLING = ("get_last_lr", "get_scale", "state_dict")  # of this package: they say how things stand, and draw nothing
 _DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
-_COMPUTED = object()  # what an expression gives: something of the trace
+COMPUTED = object()  # what an expression gives: something of the trace
 
 
 class Reading:
@@ -63,7 +63,7 @@ class Reading:
         cell_of: Callable[[Tensor], Cell | None],
         is_open: Callable[[Tensor], bool],
     ) -> None:
-        self.globals, self.cells, self.call = statement.__globals__, cells, call
+        self.statement, self.globals, self.cells, self.call = statement, statement.__globals__, cells, call
         self.cell_of, self.is_open = cell_of, is_open
         self.constants: dict[int, Any] = {}  # what is assigned to nodes
         self.computed: set[str] = set()  # the variables of comprehensions that stand for what the trace computes
@@ -115,9 +115,9 @@ class Reading:
 
     def _only_reads(self, node: ast.expr) -> bool:
         """Whether what is called gives no tensor that gradients would flow through, and keeps none."""
-        function = self._value(node.func) if isinstance(node, ast.Call) else print
+        function = self.value(node.func) if isinstance(node, ast.Call) else print
         known = (float, int, bool, str, repr, len, print, format, type, isinstance)
-        if function is UNKNOWN or function is _COMPUTED or isinstance(function, BuiltinFunctionType):
+        if function is UNKNOWN or function is COMPUTED or isinstance(function, BuiltinFunctionType):
             return function in known or isinstance(getattr(function, "__self__", None), str)  # "{:.3f}".format
         inside = function.__func__ if isinstance(function, MethodType) else function
         if isinstance(inside, FunctionType):
@@ -133,6 +133,7 @@ class Reading:
         self.constants = {id(target): n.value.value for n in assigned for target in n.targets}  # type: ignore[attr-defined]
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
+        own = {id(n) for part in parts for n in ast.walk(part.target)}  # of comprehensions
         for node in ast.walk(statement):
             if isinstance(node, ast.AugAssign):
                 self._added_to(node.target)
@@ -151,10 +152,10 @@ class Reading:
             elif isinstance(node, ast.Call):
                 self._called(node)
             elif isinstance(node, ast.Attribute | ast.Subscript | ast.Name):
-                if isinstance(node.ctx, ast.Store | ast.Del):
+                if isinstance(node.ctx, ast.Store | ast.Del) and id(node) not in own:
                     self._stored(node)
-                elif id(node) not in inner:
-                    self._looked_at(self._value(node), 3)
+                elif isinstance(node.ctx, ast.Load) and id(node) not in inner:
+                    self._looked_at(self.value(node), 3)
 
     def _computed_items(self, part: ast.comprehension) -> Iterator[str]:
         """The variable of a comprehension that stands for each item of a container, where all of them are computed."""
@@ -164,14 +165,10 @@ class Reading:
             target = target.elts[1]
         elif method not in ("", "values"):
             return
-        items = self._value(held.func.value if method else held)  # type: ignore[attr-defined]
+        items = self.value(held.func.value if method else held)  # type: ignore[attr-defined]
         if type(items) is dict and method:
             items = list(items.values())
-        if (
-            isinstance(target, ast.Name)
-            and type(items) in (list, tuple)
-            and all([_seen(x) is _COMPUTED for x in items])
-        ):
+        if isinstance(target, ast.Name) and type(items) in (list, tuple) and all([_seen(x) is COMPUTED for x in items]):
             yield target.id
 
     def _stands_alone(self, name: str, statement: ast.stmt) -> bool:
@@ -181,7 +178,7 @@ class Reading:
         outer = (name in self.cells and is_set(self.cells[name])) or name in self.globals or hasattr(builtins, name)
         return [n.id for n in stores].count(name) == 1 and not inner and not outer
 
-    def _value(self, node: ast.expr) -> Any:
+    def value(self, node: ast.expr) -> Any:
         """What an expression is, without computing anything."""
         if isinstance(node, ast.Constant):
             return node.value
@@ -189,19 +186,19 @@ class Reading:
             return ""
         if isinstance(node, ast.Name):
             if node.id in self.computed:
-                return _COMPUTED
+                return COMPUTED
             if node.id in self.cells:
                 return _seen(contents(self.cells[node.id]))
             return _seen(self.globals.get(node.id, getattr(builtins, node.id, UNKNOWN)))
         if isinstance(node, ast.Attribute):
-            return _attribute(self._value(node.value), node.attr)
+            return _attribute(self.value(node.value), node.attr)
         if isinstance(node, ast.Call):
-            function = self._value(node.func)
+            function = self.value(node.func)
             if function is vars and len(node.args) == 1:
-                return getattr(self._value(node.args[0]), "__dict__", UNKNOWN)
-            return _COMPUTED if function is _COMPUTED else UNKNOWN
+                return getattr(self.value(node.args[0]), "__dict__", UNKNOWN)
+            return COMPUTED if function is COMPUTED else UNKNOWN
         if isinstance(node, ast.Subscript):
-            held, key = self._value(node.value), self._key(node.slice)
+            held, key = self.value(node.value), self._key(node.slice)
             if isinstance(held, dict | list | tuple) and key is not UNKNOWN:
                 try:
                     return _seen(held[key])
@@ -214,7 +211,7 @@ class Reading:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             key = self._key(node.operand)
             return -key if type(key) is int else UNKNOWN
-        key = self._value(node)
+        key = self.value(node)
         return key if type(key) in (int, str) else UNKNOWN
 
     def _stored(self, node: ast.Attribute | ast.Subscript | ast.Name) -> None:
@@ -224,7 +221,7 @@ class Reading:
             elif not isinstance(contents(self.cells[node.id]), HostValue | Number):
                 self.call.changes.append((self.cells[node.id], None))
             return
-        held = self._value(node.value)
+        held = self.value(node.value)
         if isinstance(node, ast.Subscript):
             self._refuse_write(node.value)
             if held is UNKNOWN:
@@ -241,14 +238,14 @@ class Reading:
                 self.call.changes.append((held.__dict__, node.attr))
         else:
             self.call.blind = False
-            if held is UNKNOWN:
+            if held is UNKNOWN or isinstance(held, type):  # which has no dictionary that nobody else knows
                 self.call.sets.append(Setting(UNKNOWN, node.attr, self.constants.get(id(node), UNKNOWN)))
 
     def _added_to(self, target: ast.expr) -> None:
         """``target += value`` writes to a list that is there, besides storing it."""
         if isinstance(target, ast.Name):
             self._refuse_write(target)
-        if isinstance(held := self._value(target), _CONTAINERS):
+        if isinstance(held := self.value(target), _CONTAINERS):
             self._changed(held, target)
 
     def _refuse_write(self, target: ast.expr) -> None:
@@ -258,7 +255,7 @@ class Reading:
         above = {id(child): node for node in ast.walk(target) for child in ast.iter_child_nodes(node)}
         for node in [n for n in ast.walk(target) if isinstance(n, ast.Name | ast.Attribute)]:
             own = isinstance(node, ast.Name) and node.id in self.cells and is_set(self.cells[node.id])
-            x = contents(self.cells[node.id]) if own else self._value(node)  # type: ignore[union-attr]
+            x = contents(self.cells[node.id]) if own else self.value(node)  # type: ignore[union-attr]
             if node is target:  # one from outside changes, see `_changed`
                 written = isinstance(x, Tensor) and self._holds_own(x)
             else:
@@ -275,28 +272,28 @@ class Reading:
 
     def _changed(self, held: Any, node: ast.expr) -> None:
         """A container changes; so does what the attribute is that holds it."""
-        if held is UNKNOWN or held is _COMPUTED:
-            self.call.blind = self.call.blind and held is _COMPUTED
+        if held is UNKNOWN or held is COMPUTED:
+            self.call.blind = self.call.blind and held is COMPUTED
             return
         if isinstance(node, ast.Name) and node.id in self.cells and isinstance(held, CONTAINERS) and is_young(held):
             raise Anew(node.id)
         self.call.changes.append((held, None))
         if isinstance(node, ast.Attribute):
-            owner = self._value(node.value)
+            owner = self.value(node.value)
             if isinstance(getattr(owner, "__dict__", None), dict):
                 self.call.changes.append((owner.__dict__, node.attr))
 
     def _called(self, node: ast.Call) -> None:
-        function = self._value(node.func)
+        function = self.value(node.func)
         self.call.may_raise = self.call.may_raise or not isinstance(function, BuiltinFunctionType)
-        if function is _COMPUTED:
+        if function is COMPUTED:
             return
         if isinstance(function, _IN_C):
             self._called_in_c(function, node)
             self.call.raises = self.call.raises or function is sys.exit
             return
         if isinstance(function, FunctionType | MethodType) and function.__name__ in CHANGING_FIRST and node.args:
-            self._changed(self._value(node.args[0]), node.args[0])
+            self._changed(self.value(node.args[0]), node.args[0])
         inside = function.__func__ if isinstance(function, MethodType) else function
         if isinstance(inside, FunctionType):
             ours = LIBRARY[inside.__code__.co_filename]
@@ -317,7 +314,7 @@ class Reading:
         """What a function in C changes: that whose method it is, or its first argument."""
         owner, arguments = getattr(function, "__self__", None), node.args
         if owner is None or isinstance(owner, ModuleType):
-            owner = self._value(arguments[0]) if arguments else None
+            owner = self.value(arguments[0]) if arguments else None
             if function not in OF_OPERATOR and not isinstance(function, _DESCRIPTORS):
                 if function in (setattr, delattr):
                     self._first_changed(arguments)
@@ -333,14 +330,19 @@ class Reading:
 
     def _first_changed(self, arguments: list[ast.expr]) -> None:
         """What ``setattr(x, name, value)`` changes."""
-        inside = getattr(self._value(arguments[0]), "__dict__", None)
+        held = self.value(arguments[0])
+        inside = getattr(held, "__dict__", None)
         key = self._key(arguments[1]) if len(arguments) > 1 else UNKNOWN
+        if isinstance(held, type) and type(key) is str:
+            self.call.sets.append(Setting(UNKNOWN, key, UNKNOWN))
+        elif isinstance(held, type):
+            self.call.unknown.append(UNKNOWN)
         if isinstance(inside, dict):
             self.call.changes.append((inside, key if type(key) is str else None))
 
     def _looked_at(self, value: Any, depth: int) -> None:
         """A statement gets something: may it lead to tensors of the outside?"""
-        if value is _COMPUTED or isinstance(value, (*PLAIN, ModuleType, type)):
+        if value is COMPUTED or isinstance(value, (*PLAIN, ModuleType, type)):
             return
         if value is UNKNOWN:
             return  # a call, or an item: those are looked at by themselves
@@ -356,11 +358,11 @@ class Reading:
 
 def _seen(value: Any) -> Any:
     traced = isinstance(value, Number | HostValue | HostNumber)
-    return _COMPUTED if traced or (isinstance(value, Tensor) and isinstance(value._array, Traced)) else value
+    return COMPUTED if traced or (isinstance(value, Tensor) and isinstance(value._array, Traced)) else value
 
 
 def _attribute(value: Any, name: str) -> Any:
-    if value is _COMPUTED or value is UNKNOWN:
+    if value is COMPUTED or value is UNKNOWN:
         return value
     if isinstance(value, ModuleType | str) or type(value) in _CONTAINERS or name == "__dict__":
         return getattr(value, name, UNKNOWN)
