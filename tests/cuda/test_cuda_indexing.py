@@ -268,6 +268,7 @@ def small(monkeypatch, tile):
     ):
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(sorts, "_ready", {})
 
 
 SPECIAL = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 0.0, float("nan"), 2.0]

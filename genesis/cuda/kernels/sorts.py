@@ -19,6 +19,7 @@ from genesis.cuda.kernels import firsts
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
 from genesis.cuda.kernels.lowering import Ready, now
 from genesis.cuda.kernels.moves import part
+from genesis.cuda.kernels.signatures import remember
 from genesis.cuda.launch import interpreter
 from genesis.cuda.launch.kernel import Launched, interpreted
 from genesis.cuda.runtime.emulated_memory import Spaces
@@ -249,12 +250,24 @@ def order(x: CudaArray, down: bool, count: int) -> CudaArray:
 # ---- ops
 
 
+_ready: dict[Any, Ready | None] = {}  # of arrays that lie in some way; None: a sort of all that there is
+
+
 def ordered_last(x: CudaArray, down: bool, count: int) -> CudaArray | Ready:
     """Of contiguous numbers, the positions of the first ``count`` along the last dimension, or the launches that give them."""
+    key = x.layout, down, count
+    ready = _ready[key] if key in _ready else remember(_ready, key, _launches(x, down, count))
+    if ready is not None:
+        return ready
+    n, shape = x.shape[-1], (*x.shape[:-1], count)
+    return order(x.seen(0, (x.size // n, n), (n, 1)), down, count).seen(0, shape, contiguous_strides(shape))
+
+
+def _launches(x: CudaArray, down: bool, count: int) -> Ready | None:
     n, shape = x.shape[-1], (*x.shape[:-1], count)
     known = firsts.launches_for(x.dtype, x.size // n, n, down, count)
     if known is None:
-        return order(x.seen(0, (x.size // n, n), (n, 1)), down, count).seen(0, shape, contiguous_strides(shape))
+        return None
     launched, between = known
     return Ready(x.on, launched, [(shape, I64, None)], [((between,), I64, None)] if between else [])
 
