@@ -147,7 +147,7 @@ class OfRows(Launched):
 class Whole(OfRows):
     """The positions of the first numbers of rows that one program sorts, each or some of them."""
 
-    letters, signature_of_numbers = "QQiii", ("i32",) * 3
+    letters = "QQiii"
 
     def __init__(self, dtype: Any, down: bool, tile: int, many: int) -> None:
         self.down, self.dtypes = down, (dtype, I64)
@@ -219,7 +219,7 @@ def launches_for(dtype: Any, rows: int, n: int, down: bool, count: int) -> tuple
     """The launches that give the positions of the first ``count`` numbers of rows, whose arrays are the input, the result
     and integers between them, and how many integers these are; None of 64 bits, and of many.
     """
-    if dtype.itemsize > 4:
+    if dtype.itemsize > 4 or rows > LAST:  # numbers that kernels are told have 32 bits
         return None
     if n <= TILE:
         tile = max(power(n), 2)
