@@ -21,7 +21,7 @@ from genesis.core.call.halves import F32, F64, HALVES
 INT64 = np.dtype(np.int64)
 SMALL = 1 << 26  # multiplications of a small product, at most
 LONGEST = 2048  # that is summed: what is longer is divided among programs by a library
-SHORT = 128  # that is summed of both operands' rows: then wider tiles are as fast
+SHORT = 128  # that is summed of both operands' rows: then wider tiles in shorter steps are as fast
 PROGRAMS = 264  # of its tiles: two for each processor of an H100
 WARPS = 4  # of all small ones, so that they may be one launch
 
@@ -96,11 +96,12 @@ def small_tile(m: int, n: int, k: int, unit: tuple[bool, bool, bool, bool]) -> T
     if m * n * k > SMALL or k > LONGEST or min(m, n) < 8:
         return None
     _, left, right, _ = unit
-    if programs > PROGRAMS:
-        wide = not left and not right and k <= SHORT and -(-m // 32) * -(-n // 32) <= PROGRAMS
-        return Tile(32, 32, 64, WARPS) if wide else None
-    if k <= 16:
+    if k <= 16 and programs <= PROGRAMS:
         return Tile(16, 16, 16, WARPS)
+    if not left and not right and k <= SHORT and min(m, n) >= 32 and -(-m // 32) * -(-n // 32) <= PROGRAMS:
+        return Tile(32, 32, 32, WARPS)
+    if programs > PROGRAMS:
+        return None
     if right:
         few = 4 * programs <= PROGRAMS and k > 64  # a fourth as high, so that there are four times as many
         return (Tile(4, 16, 128, WARPS, along=True) if few else Tile(16, 16, 64, WARPS, along=True)) if left else None

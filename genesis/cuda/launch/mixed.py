@@ -89,7 +89,7 @@ def launch(on: Any, stream: int, kernels: Sequence[Any], operands: Sequence[list
     alike: dict[Any, list[int]] = {}
     for i, kernel in enumerate(kernels):
         alike.setdefault((kernel.source, counts[i] % 16 == 0) if isinstance(kernel, Kernel) else i, []).append(i)
-    parts, called = [], []
+    parts: list[tuple[Any, int, tuple[Any, ...]]] = []
     for numbers in alike.values():
         for first in range(0, len(numbers), MOST):
             some = numbers[first : first + MOST]
@@ -97,10 +97,11 @@ def launch(on: Any, stream: int, kernels: Sequence[Any], operands: Sequence[list
             one = len(some) == 1
             part: Any = kernels[some[0]] if one else several(kernels[some[0]], len(some))
             grid, values = part.called(given[0], lengths[0]) if one else part.called(given, lengths)
-            parts.append((part, grid[0]))
-            called.append(values)
+            parts.append((part, grid[0], values))
     if len(parts) == 1:
-        parts[0][0].start(on, stream, (parts[0][1], 1, 1), called[0])
-    else:
-        programs = sum([programs for _, programs in parts]), 1, 1
-        _mixed(tuple(parts)).start(on, stream, programs, tuple([v for values in called for v in values]))
+        part, programs, values = parts[0]
+        part.start(on, stream, (programs, 1, 1), values)
+        return
+    parts.sort(key=lambda each: -each[1])  # what has the most programs begins first: the others fill the gaps
+    mixed = _mixed(tuple([(part, programs) for part, programs, _ in parts]))
+    mixed.start(on, stream, (sum([each[1] for each in parts]), 1, 1), tuple([v for each in parts for v in each[2]]))
