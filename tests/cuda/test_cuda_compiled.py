@@ -596,6 +596,33 @@ def test_losses_and_their_gradients_are_one_call_where_that_is_known(name, gpu):
     assert (calls == {WITH_GRADIENT}) == joined
 
 
+def test_a_slice_of_all_rows_is_no_slice(gpu):
+    """The gradient of as many positions as there are is not put into zeros."""
+
+    def positions(x, p, n):
+        p = p.detach().requires_grad_()
+        ((x[:, :n] + p[:n]) * x[:, :n]).sum().backward()
+        return p.grad
+
+    def written(x, v):
+        x = x.clone()
+        x[:] = v
+        return x * 2
+
+    x, p = genesis.randn(3, 8, 5), genesis.randn(8, 5)
+    for function, args, launches in (
+        (positions, (x, p, 8), 1),
+        (positions, (x, p, 6), 3),
+        (written, (x, p[0]), None),
+        (written, ((x * 10).int(), p[0]), None),
+    ):
+        run, given = genesis.compile(function), [a.to("cuda") if isinstance(a, genesis.Tensor) else a for a in args]
+        for _ in range(3):
+            got = run(*given)
+        np.testing.assert_allclose(got.cpu().numpy(), function(*args).numpy(), rtol=1e-5)
+        assert launches is None or run.explain().steps[0][0].launches == launches
+
+
 @pytest.mark.parametrize("kind", ["int64", "int32"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_rows_of_an_embedding_are_read_by_the_loop_that_uses_them(dtype, kind, gpu):
