@@ -144,7 +144,7 @@ def _computed(
     starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
     yield "try:"
     yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in text.given]
-    leaves = f"({''.join(f'x{i}, ' for i in range(len(arguments)))})"
+    leaves = _every("x", len(arguments))
     yield from ["    " + line for line in drawn]
     yield from ["    " + line for line in numbers]
     more = ""
@@ -197,13 +197,18 @@ def _drawn(text: Text, count: int, decided: Decided) -> Iterator[str]:
         text.scope |= {"Position": Position, "ELSEWHERE": ELSEWHERE}
         yield "drawn = Position()"
     for k, call in enumerate(calls):
-        yield f"{text.name(call)}((), ({''.join(f'x{i}, ' for i in range(count))}), done)"
+        yield f"{text.name(call)}((), {_every('x', count)}, done)"
         for index, looks in call.gives:
             yield f"x{count} = done[{k}][{index}]"
             yield f"if {differs(text, count, looks)}:"
             yield "    drawn.restore()"
             yield "    return ELSEWHERE"
             count += 1
+
+
+def _every(name: str, count: int) -> str:
+    """A tuple of numbered variables."""
+    return f"({''.join(f'{name}{i}, ' for i in range(count))})"
 
 
 def _counted(text: Text, graph: Graph) -> Iterator[str]:
@@ -273,7 +278,7 @@ def _done(text: Text, graph: Graph, count: int, decided: Decided) -> Iterator[st
             else f"told[{k}] = without_history({'r' if kind == 'result' else 'x'}{i})"
         )
         text.scope["without_history"] = without_history
-    yield f"given = ({''.join(f'x{i}, ' for i in range(count))})"
+    yield f"given = {_every('x', count)}"
     for k, ends in decided.closed_told:
         spec: Any = graph.program.results[len(results) + k]
         text.scope["used_up"] = used_up
@@ -304,15 +309,14 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
     if aliases:
         text.scope["aliased"] = aliased
         yield f"made = [{', '.join(f'wrap(values[{first + i}])' for i in range(len(program.made)))}]"
-        yield f"given = [{', '.join(f'x{i}' for i in range(count))}]"
+        yield f"given = {_every('x', count)}"
     if flow is not None:
-        given = ", ".join([*[f"x{i}" for i in range(count)], ""])
         positions = [f"({text.name(stream)}._seed, s{i}), " for i, stream in enumerate(binding.streams)]
         outputs, heads = flow.joint.outputs, [i for i in flow.joint.outputs if flow.joint.views.get(i) == i]
         views = [f"aliased({text.name(aliases[i])}, {roots}, ())" for i in outputs if i in aliases and i not in heads]
         more = f", ({''.join(f'{view}, ' for view in views)})" if views else ""
         position = ", drawn=drawn" if any([call.gives for call in decided.calls]) else ""
-        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), ({given.lstrip(', ')}), args, kwargs{more}{position})"
+        yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), {_every('x', count)}, args, kwargs{more}{position})"
         yield from [f"made[{aliases[i].index}] = joined[{outputs.index(i)}]" for i in heads]
         text.scope["viewed"] = viewed
     for i, r in enumerate(program.results[: binding.structure_out.num_leaves]):

@@ -157,9 +157,9 @@ class Watch(Reads):
             elif event == "call" and frame.f_back is not None:
                 self._written.setdefault(id(frame.f_back), set()).add(frame.f_back.f_lasti)
             return
-        if kind is _FOREIGN and self._caller(frame) is _OURS:
+        if kind is _FOREIGN and self._outer(frame, _OURS, _THEIRS, _LIBRARY)[0] is _OURS:
             return
-        if kind is _LIBRARY and self._is_below_a_module(frame):
+        if kind is _LIBRARY and self._outer(frame, _OURS, _THEIRS)[1].endswith(_MODULES):  # by ``forward`` of a module
             self._in_library(frame, event, arg)
             return
         if kind is _OURS or kind is _BETWEEN:
@@ -172,18 +172,6 @@ class Watch(Reads):
             self._entered(frame, code)
         elif event == "return":
             self._left(frame, code)
-
-    def _is_below_a_module(self, frame: FrameType) -> bool:
-        """Whether code of another package is ``forward`` of a module, or called by it."""
-        outer = frame.f_back
-        while outer is not None:
-            kind = self._kinds.get(outer.f_code) or self._kind(outer.f_code)
-            if kind is _THEIRS:
-                return False
-            if kind is _OURS and LIBRARY[outer.f_code.co_filename]:  # not what dataclasses make
-                return outer.f_code.co_filename.endswith(_MODULES)
-            outer = outer.f_back
-        return False
 
     def _in_library(self, frame: FrameType, event: str, arg: Any) -> None:
         """Code of another package below its modules' ``forward``: what it writes into modules and
@@ -230,15 +218,15 @@ class Watch(Reads):
             self._kinds[code] = kind
         return kind
 
-    def _caller(self, frame: FrameType) -> str:
-        """Who called code of another package."""
+    def _outer(self, frame: FrameType, *kinds: str) -> tuple[str, str]:
+        """Whose code the first frame around one is that is of these, and its file; not what dataclasses make."""
         outer = frame.f_back
         while outer is not None:
-            kind = self._kinds.get(outer.f_code) or self._kind(outer.f_code)
-            if kind in (_OURS, _THEIRS, _LIBRARY):
-                return kind
+            kind, file = self._kinds.get(outer.f_code) or self._kind(outer.f_code), outer.f_code.co_filename
+            if kind in kinds and (kind is not _OURS or LIBRARY[file]):
+                return kind, file
             outer = outer.f_back
-        return _THEIRS
+        return _THEIRS, ""
 
     def _import(self, frame: FrameType, event: str) -> None:
         """What an import does is done once anyway."""
