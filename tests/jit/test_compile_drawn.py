@@ -14,6 +14,7 @@ import pytest
 import genesis
 from genesis import nn
 from genesis.nn import functional as F
+from genesis.utils.checkpoint import checkpoint
 
 pytest.importorskip("llvmlite")
 
@@ -330,6 +331,38 @@ def behind_what_is_counted():
 
 
 @as_it_is
+def in_a_backward():
+    layer = nn.Linear(3, 3)
+
+    def block(x):
+        h = layer(x)
+        z = genesis.from_numpy(np.random.rand(3)).float()
+        return (h * z).tanh()
+
+    @genesis.compile
+    def outer(x):
+        return checkpoint(block, x, use_reentrant=False).sum()
+
+    def step(x, i):
+        layer.zero_grad()
+        y = outer(x)
+        y.backward()
+        return y.detach(), layer.weight.grad.clone()
+
+    step.step = outer
+    return step
+
+
+@as_it_is
+def on_some_calls():
+    def step(x, i):
+        z = genesis.from_numpy(np.random.rand(3)).float() if random.random() < 0.8 else genesis.rand(3)
+        return x * z + genesis.rand(3)
+
+    return step
+
+
+@as_it_is
 def of_weights_behind_a_write():
     w = genesis.ones(3)
     array = w.numpy()
@@ -351,7 +384,7 @@ def run(make, compile):
         step = known = genesis.compile(step)
     known.enabled = compile
     told = []
-    for i in range(12):
+    for i in range(16):
         out = step(genesis.ones(4 if i != 3 else 2, 3) * (i + 1), i % 2)
         told += [(y.dtype, y.shape, y.tolist()) for y in (out if isinstance(out, tuple) else (out,))]
     return told, (random.random(), np.random.rand(), genesis.rand(1).item()), known

@@ -74,7 +74,7 @@ class Drawn:
     """The statements of a trace that draw, and the arguments that they give."""
 
     def __init__(self, tracer: Any, calls: list[HostCall]) -> None:
-        self.tracer, self.calls = tracer, calls
+        self.tracer, self.calls, self._is_over = tracer, calls, False
         self._began: Position | None = None
 
     def given(
@@ -87,7 +87,7 @@ class Drawn:
             reads: what its variables are, by what stands for that
         """
         does_more = call.told or call.changes or call.sets or call.unknown or call.writes or call.raises
-        if does_more or not all([other.drawn for other in self.calls[:-1]]):
+        if self._is_over or does_more or not all([other.drawn for other in self.calls[:-1]]):
             return None
         examples = {leaf: self._example(leaf, x) for leaf, x in reads.items()}
         behind = any(call.stamp[:2]) or call.assigned
@@ -131,7 +131,8 @@ class Drawn:
             raise NotKept(message("compile", f"an array is read at {title} that shares its memory with a tensor"))
 
     def settle(self) -> None:
-        """The function has returned."""
+        """The function has returned; what runs behind it, in its backward, comes too late."""
+        self._is_over = True
         if any([argument.cell.written for argument in self._arguments()]):
             text = "a tensor that is made of random numbers of NumPy or Python is written to"
             raise NotKept(message("compile", text))
@@ -161,7 +162,9 @@ def may_be_drawn(statement: ast.stmt, reading: Reading) -> bool:
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             return False
-        if isinstance(node, ast.Lambda) or (isinstance(node, ast.keyword) and node.arg in ("out", "generator", None)):
+        if isinstance(node, ast.Lambda | ast.IfExp | ast.BoolOp) or (isinstance(node, ast.comprehension) and node.ifs):
+            return False  # what it does is seen of one call only
+        if isinstance(node, ast.keyword) and node.arg in ("out", "generator", None):
             return False
         if isinstance(node, ast.Call) and not _may_be_called(reading.value(node.func), node.func):
             return False
@@ -170,10 +173,11 @@ def may_be_drawn(statement: ast.stmt, reading: Reading) -> bool:
 
 def _may_be_called(function: Any, name: ast.expr) -> bool:
     """Of this package only what makes tensors; methods of what a call has given; what others do is seen."""
+    is_method = isinstance(name, ast.Attribute)
     while isinstance(name, ast.Attribute | ast.Subscript):
         name = name.value
     if function is UNKNOWN:
-        return not isinstance(name, ast.Name)
+        return is_method and not isinstance(name, ast.Name)
     if function is COMPUTED:
         return True
     if isinstance(function, FunctionType | type):
@@ -181,7 +185,7 @@ def _may_be_called(function: Any, name: ast.expr) -> bool:
         ours = module.partition(".")[0] == "genesis" or (
             isinstance(function, FunctionType) and LIBRARY[function.__code__.co_filename]
         )
-        return not ours or f"{module}.".startswith(_MAKING)
+        return not ours or (f"{module}.".startswith(_MAKING) and "random" not in module)
     return isinstance(function, BuiltinFunctionType) or type(function).__module__ == "numpy" or draws(function)
 
 
