@@ -11,7 +11,7 @@ from kernels_of import WAYS, emulated, machine_code, needs_triton, same, started
 import genesis
 from genesis import cuda
 from genesis.core.call import writes
-from genesis.cuda.kernels import firsts, sorts, sums
+from genesis.cuda.kernels import firsts, networks, sorts, sums
 from genesis.cuda.kernels.host import HostWarning
 from genesis.cuda.launch.kernel import interpreted
 from genesis.nn import functional as F
@@ -260,10 +260,10 @@ def test_a_wrong_index_is_reported_when_the_program_waits_and_work_goes_on(gpu):
 # ---- sorting
 
 
-def small(monkeypatch, tile):
-    """Tiles and groups of so few elements that few rows go through all kernels; runs are merged twice."""
+def small(monkeypatch, tile, merged=True):
+    """Tiles and groups of so few elements that few rows go through all kernels; runs are merged twice, or by a network."""
     for module, values in (
-        (sorts, {"TILE": tile, "SEVERAL": 2}),
+        (networks, {"RUN": tile, "TILE": tile, "SEVERAL": 2, "FEW": networks.FEW if merged else 0}),
         (firsts, {"TILE": tile, "LANES": 2, "GROUPS": (2, 4), "MOST": 64, "FEWEST": 4}),
     ):
         for name, value in values.items():
@@ -287,9 +287,9 @@ SPECIAL = [3.0, float("nan"), -0.0, 0.0, float("inf"), -1.0, float("-inf"), 0.0,
         genesis.bool,
     ],
 )
-def test_sorting(dtype, gpu, monkeypatch):
-    # so that few elements go through all steps
-    small(monkeypatch, tile=4)
+@pytest.mark.parametrize("merged", [True, False])
+def test_sorting(dtype, merged, gpu, monkeypatch):
+    small(monkeypatch, 4, merged)
     x = genesis.tensor([SPECIAL, SPECIAL[::-1]])
     x = x.to(dtype) if dtype.is_floating_point else x.nan_to_num(1, 90, 5).to(dtype)
     for down in (False, True):
@@ -381,6 +381,7 @@ def calls():
         "sorting": lambda: x.argsort(1),
         "sorting 64 bits": lambda: x.double().argsort(1),
         "many": lambda: x.reshape(-1).argsort(),
+        "more than are merged": lambda: genesis.randn(2 * networks.FEW, device="cuda").argsort(),
         "few of many": lambda: x.reshape(-1).topk(50),
         "few": lambda: x.topk(5),
     }
@@ -400,6 +401,7 @@ def calls():
         "sums of narrow rows",
         "copies",
         "sorting",
+        "more than are merged",
         "sorting 64 bits",
         "many",
         "few of many",
@@ -407,7 +409,7 @@ def calls():
     ],
 )
 def test_machine_code(name):
-    sorts.tiles.cache_clear()
+    networks.tiles.cache_clear()
     made = started(lambda: calls()[name]())
     texts = [machine_code(kernel, aligned) for kernel, aligned in made if "prng" not in kernel.source]
     assert texts

@@ -1,8 +1,7 @@
 """Sorting. What is sorted are 64-bit integers, the key above and the position below, so that no two are equal but those that
 fill a row up: equals stay as they were. What one program can sort, and few of many, are looked for in other ways (`firsts`).
 
-Tiles are sorted by one program each. Several runs that are in order are then merged at once: how many of each are smaller, which
-a search in each says, is where an integer belongs. Keys of 64 bits are sorted twice, by their lower half and by their upper one.
+How they are put in order is in `networks`. Keys of 64 bits are sorted twice, by their lower half and by their upper one.
 """
 
 from __future__ import annotations
@@ -14,25 +13,17 @@ import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import HALVES
-from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
+from genesis.cuda.arrays import MEMORY, CudaArray, empty
 from genesis.cuda.kernels import firsts
 from genesis.cuda.kernels.lanes import Code, Operand, Placed, start
 from genesis.cuda.kernels.lowering import Ready, now
 from genesis.cuda.kernels.moves import part
+from genesis.cuda.kernels.networks import I64, sort_rows
 from genesis.cuda.kernels.signatures import remember
-from genesis.cuda.launch import interpreter
-from genesis.cuda.launch.kernel import Launched, interpreted
-from genesis.cuda.runtime.emulated_memory import Spaces
-from genesis.cuda.runtime.emulated_queues import Span
 from genesis.cuda.runtime.streams import current
 
-I64, I32 = np.dtype(np.int64), np.dtype(np.int32)
-TILE = 1024
-SEVERAL = 16  # runs that are merged at once
-SEARCHES = 2048  # of one program
 LOW = (1 << 32) - 1
 LAST = (1 << 31) - 1  # the upper half of what fills a row up
-Grid = tuple[int, int, int]
 
 
 def to_sort(rows: tuple[int, ...], n: int, like: CudaArray) -> CudaArray:
@@ -42,119 +33,6 @@ def to_sort(rows: tuple[int, ...], n: int, like: CudaArray) -> CudaArray:
     if row > n:
         out.on.enter().fill(out.address, LAST, 4, 2 * out.size, current(out.on).handle)
     return out
-
-
-# ---- kernels
-
-
-class Tiles(Launched):
-    """Sorts every tile, in place."""
-
-    letters, free = "Qq", frozenset({1})
-    signature = "*i64", "i64"
-
-    def __init__(self, tile: int) -> None:
-        self.tile, self.rows = tile, max(TILE // tile, 1)
-        self.source, self.warps = _TILES.format(tile=tile, rows=self.rows), 8 if tile > 512 else 4
-
-    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
-        return [(values[0], 8 * values[1], False), (values[0], 8 * values[1], True)]
-
-    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
-        data = memory.array(values[0], I64, values[1])
-        if interpreted():
-            data[...] = interpreter.run(self.source, grid, [data, values[1]])[0]
-        else:
-            data.reshape(-1, self.tile).sort(axis=1)
-
-
-_TILES = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(data, n):
-    first = (tl.program_id(0).to(tl.int64) * {rows} + tl.arange(0, {rows})[:, None]) * {tile}
-    lane = tl.arange(0, {tile})[None, :]
-    inside = (first < n) & (lane >= 0)
-    x = tl.sort(tl.load(data + first + lane, mask=inside, other=0), dim=1)
-    tl.debug_barrier()
-    tl.store(data + first + lane, x, mask=inside)
-""".lstrip()
-
-
-class Merge(Launched):
-    """Merges several runs at once, those of one row. Of equals those of the first run come first."""
-
-    letters, free = "QQqq", frozenset({2})
-    signature = "*i64", "*i64", "i64", "i64"
-
-    def __init__(self, several: int) -> None:
-        self.several, self.block = several, SEARCHES // several
-        self.source = _MERGE.format(several=several, block=self.block)
-
-    def spans(self, grid: Grid, values: tuple[Any, ...]) -> list[Span]:
-        return [(values[0], 8 * values[2], False), (values[1], 8 * values[2], True)]
-
-    def run(self, memory: Spaces, grid: Grid, values: tuple[Any, ...]) -> None:
-        data, out = [memory.array(values[i], I64, values[2]) for i in range(2)]
-        if interpreted():
-            out[...] = interpreter.run(self.source, grid, [data, out, *values[2:]])[1]
-        else:
-            out[...] = np.sort(data.reshape(-1, self.several * values[3])).reshape(-1)
-
-
-_MERGE = """
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def kernel(data, out, n, run):
-    at = tl.program_id(0).to(tl.int64) * {block} + tl.arange(0, {block})
-    inside = at < n
-    x = tl.load(data + at, mask=inside, other=0)
-    first = at // (run * {several}) * (run * {several})
-    begin = first[:, None] + tl.arange(0, {several})[None, :] * run
-    own = (at // run * run)[:, None]
-    least = x[:, None] + (begin < own)
-    smaller = begin * 0
-    size = run // 2
-    while size > 0:
-        y = tl.load(data + begin + smaller + (size - 1), mask=inside[:, None], other=0)
-        smaller += tl.where(y < least, size, 0)
-        size = size // 2
-    y = tl.load(data + begin + smaller, mask=inside[:, None], other=0)
-    smaller += (y < least).to(tl.int64)
-    smaller = tl.where(begin == own, at[:, None] - own, smaller)
-    tl.store(out + first + tl.sum(smaller, 1), x, mask=inside)
-""".lstrip()
-
-
-@functools.cache
-def tiles(size: int) -> Tiles:
-    return Tiles(size)
-
-
-@functools.cache
-def merge(several: int) -> Merge:
-    return Merge(several)
-
-
-def sort_rows(data: CudaArray) -> CudaArray:
-    """Each row of contiguous integers in order, in the same memory or in other; rows are as long as a power of two."""
-    n, row, stream = data.size, data.shape[-1], used(data).handle
-    run = min(row, TILE)
-    kernel = tiles(run)
-    kernel.start(data.on, stream, (-(-n // (run * kernel.rows)), 1, 1), (data.address, n))
-    other = empty(data.on, data.shape, I64) if run < row else data
-    while run < row:
-        merging = merge(min(SEVERAL, row // run))
-        grid = -(-n // merging.block), 1, 1
-        merging.start(data.on, used(data, other).handle, grid, (data.address, other.address, n, run))
-        data, other, run = other, data, run * merging.several
-    return data
 
 
 # ---- keys of rows: dimension 0 are the rows, 1 what is sorted

@@ -21,7 +21,8 @@ from genesis.cuda.kernels import moves, segments
 from genesis.cuda.kernels.gathers import CHECKED, INDEX, WRAPPED, Named, _safe, bits, index_at, named, without_mask
 from genesis.cuda.kernels.lanes import LANES, Code, Operand, Placed, start
 from genesis.cuda.kernels.moves import broadcast, contiguous
-from genesis.cuda.kernels.sorts import LAST, LOW, sort_rows, to_sort
+from genesis.cuda.kernels.networks import sort_rows
+from genesis.cuda.kernels.sorts import LAST, LOW, to_sort
 from genesis.cuda.runtime.streams import current
 
 I32 = np.dtype(np.int32)
