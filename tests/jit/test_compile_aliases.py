@@ -161,3 +161,22 @@ def test_gradients_that_share_memory_are_none_of_the_forward():
         x = genesis.randn(1, 3, 4)
         alike(compiled(x), function(x))
         alike(*[genesis.autograd.grad(f(x).square().sum(), leaves) for f in (compiled, function)])
+
+
+def test_results_behind_one_that_has_a_history_and_memory_of_the_outside():
+    genesis.manual_seed(0)
+
+    def function(w, x):
+        seen = w.detach()
+        seen[0] = w[1]
+        return seen, x * 2, x * 3
+
+    one, other = [nn.Parameter(genesis.ones(3, 4) * 0.5) for _ in range(2)]
+    compiled = genesis.compile(lambda x: function(one, x), fullgraph=True)
+    for n in range(3):
+        x = genesis.full((3, 4), n + 1.0)
+        results, expected = compiled(x), function(other, x)
+        alike(results, expected)
+        (results[0] * x).sum().backward(), (expected[0] * x).sum().backward()
+        genesis.testing.assert_close(one.grad, other.grad)
+    assert len(compiled._recent) == 1

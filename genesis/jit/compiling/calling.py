@@ -324,7 +324,7 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             yield f"r{i} = viewed({text.name(aliases[i])}, {roots})"
         elif flow is not None and i in flow.joint.outputs:
             yield f"r{i} = joined[{flow.joint.outputs.index(i)}]"
-            own += 1
+            own += i not in aliases
         elif isinstance(binding.objects.get(i), HostValue):
             yield f"r{i} = None"
             behind.append(f"r{i} = {text.name(binding.objects[i].leaf)}.now((), (), done)")
