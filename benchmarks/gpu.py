@@ -120,7 +120,10 @@ def section(record: dict[str, Any]) -> str:
         "| what | Genesis | a second | PyTorch | compiled | reduce-overhead | ratio | bar | |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]  # fmt: skip
-    lines += [line(name, mine, theirs) for name in mine]
+    older = {name: row["commit"][:8] for name, row in mine.items() if row["commit"] != record["commit"]}
+    lines += [line(name, mine, theirs) for name in sorted(mine, key=older.__contains__)]
+    if older:
+        lines += ["", f"Of another commit: {', '.join([f'{name} ({commit})' for name, commit in older.items()])}."]
     done = ", ".join([f"{count} of {part}" for part, count in record["checks"].items()])
     lines += [
         "",
