@@ -224,6 +224,13 @@ def test_results_that_are_kept_stay_as_they_are(gpu):
     assert gpu.calls["copy"] - before == 1 + len(made._ready.copied)
 
 
+def test_results_lie_as_their_layouts_say(gpu):
+    run, x = genesis.compile(lambda x: (x * 2).permute(2, 0, 1) + 1), genesis.ones(2, 3, 4, device="cuda")
+    for _ in range(3):
+        array = run(x)._array
+        assert array.strides == array.layout.strides == (1, 12, 4)
+
+
 def test_memory_of_results_is_there_before_a_graph_is_recorded(gpu):
     """While it is, the driver gives none; what the first call used may be others' by then."""
     x = genesis.randn(700, 700).to("cuda")

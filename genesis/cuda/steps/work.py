@@ -62,9 +62,7 @@ def own(array: Any, spec: Spec, owners: set[Any]) -> CudaArray:
 
 def made(spec: Spec, device: Any) -> CudaArray:
     """A new array of a spec, without gaps."""
-    out = MEMORY.empty(spec.shape, spec.dtype, device)
-    out.strides = strides_of(dense(spec))
-    return out
+    return MEMORY.empty_in_order(spec.shape, spec.dtype, device, strides_of(dense(spec)))
 
 
 class Work:
