@@ -224,6 +224,21 @@ def test_results_that_are_kept_stay_as_they_are(gpu):
     assert gpu.calls["copy"] - before == 1 + len(made._ready.copied)
 
 
+def test_results_that_nobody_has_are_given_again(gpu):
+    """... as the same arrays: a call makes none. One that is kept, without its tensor or in a view, is not written to."""
+    run, x = genesis.compile(lambda x: (x * 2, x + 1)), genesis.ones(3, device="cuda")
+    for _ in range(ready.STAYS + 4):
+        run(x)
+    arrays = [tuple([id(y._array) for y in run(x)]) for _ in range(4)]
+    assert len(set(arrays)) == 1  # one graph is enough for results that are gone
+    array, view = run(x)[0]._array, run(x)[1][1:]
+    x += 1
+    (doubled, more), (made,) = run(x), steps_of(run)
+    assert is_graph(made) and doubled._array is not array
+    assert genesis.cuda.arrays.MEMORY.to_host(array).tolist() == [2.0] * 3 and view.tolist() == [2.0] * 2
+    assert doubled.tolist() == [4.0] * 3 and more.tolist() == [3.0] * 3
+
+
 def test_results_lie_as_their_layouts_say(gpu):
     run, x = genesis.compile(lambda x: (x * 2).permute(2, 0, 1) + 1), genesis.ones(2, 3, 4, device="cuda")
     for _ in range(3):

@@ -60,9 +60,11 @@ class Control:
         Args:
             starts: the generator of each stream, and the block where it is at the beginning of the call
         """
-        if not self.words:
-            return
-        turns = self._turns = self._turns or _Turns(self.words, self.array.on)
+        turns = self._turns
+        if turns is None:
+            if not self.words:
+                return
+            turns = self._turns = _Turns(self.words, self.array.on)
         drawn: list[int] = []
         for which, offset in self.draws:
             generator, start = starts[which]

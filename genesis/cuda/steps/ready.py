@@ -39,31 +39,32 @@ RECORDINGS = 8  # graphs of a step whose captured tensors move: then it stays wi
 
 
 class _Recorded:
-    """A graph, and the results that it writes."""
+    """A graph, and the results that it writes: each call of it gives the same arrays."""
 
     def __init__(self, graph: Executable, results: list[CudaArray]) -> None:
         self.graph, self.results = graph, results
+        self.storages = [result.storage for result in results]  # which views of the results have, too
         self.alone = self._counts()
 
     def _counts(self) -> list[int]:
-        return [getrefcount(result.storage) for result in self.results]
+        return [*map(getrefcount, self.results), *map(getrefcount, self.storages)]
+
+    def is_free(self) -> bool:
+        """Whether nobody has a result."""
+        return self._counts() == self.alone
 
     def kept(self) -> set[int]:
         """The results that somebody has."""
-        counts = self._counts()
-        if counts == self.alone:
-            return set()
-        return {i for i, (now, alone) in enumerate(zip(counts, self.alone, strict=True)) if now != alone}
+        others = [i for i, (now, alone) in enumerate(zip(self._counts(), self.alone, strict=True)) if now != alone]
+        return {i % len(self.results) for i in others}
 
     def wait(self, stream: Stream) -> None:
         """Let a stream come after what others did with the results."""
-        others: set[Stream] = set()
-        for result in self.results:
-            storage = result.storage
-            if storage.block.foreign:  # also where the stream is not the one that it was made on
-                others |= {storage.stream, *storage.block.foreign}  # type: ignore[arg-type]
-        for other in others:
-            stream.wait_stream(other)
+        for_others = [storage for storage in self.storages if storage.block.foreign]
+        if for_others:  # also where the stream is not the one that they were made on
+            others: set[Any] = {other for storage in for_others for other in (storage.stream, *storage.block.foreign)}
+            for other in others:
+                stream.wait_stream(other)
 
 
 class Ready(Work):
@@ -163,10 +164,13 @@ class Ready(Work):
     def _watch(self, arrays: list[Any], stream: Stream) -> bool:
         """See whether arguments stay in the same memory; False if the graphs are others from now on."""
         if self.here:
-            if all([(arrays[i].address, arrays[i].strides) == lying for i, lying in self.here.items()]):
-                for i in self.here:
-                    if arrays[i].storage.stream is not stream:
-                        arrays[i].storage.used_on(stream)
+            for i, lying in self.here.items():
+                array = arrays[i]
+                if (array.address, array.strides) != lying:
+                    break
+                if array.storage.stream is not stream:
+                    array.storage.used_on(stream)
+            else:
                 return True
             self.staged |= {i: made(self.step.takes[i].spec, self.step.device) for i in self.here}
             self.here, self.graphs, self.stayed = {}, [], -1
@@ -189,6 +193,8 @@ class Ready(Work):
 
     def _stage(self, arrays: list[Any], stream: Stream) -> list[Any]:
         """The arrays that the graphs read and write, with the arguments in them."""
+        if not self.staged:
+            return arrays
         out = list(arrays)
         for i, there in self.staged.items():
             given, out[i] = arrays[i], there
@@ -231,16 +237,15 @@ class Ready(Work):
         recorded.wait(stream)
         recorded.graph.launch(stream)
         self.graphs.append(recorded)
-        return [
-            _copied(x, stream) if i in self.copied else CudaArray(x.storage, x.address, x.shape, x.dtype, x.strides)
-            for i, x in enumerate(recorded.results)
-        ]
+        results = list(recorded.results)
+        for i in self.copied:
+            results[i] = _copied(results[i], stream)
+        return results
 
     def _free(self) -> _Recorded | None:
         """A graph that can be launched, taken out."""
         for i, recorded in enumerate(self.graphs):
-            kept = recorded.kept()
-            if not kept:
+            if recorded.is_free():
                 return self.graphs.pop(i)
         if len(self.graphs) == TURNS:
             self.copied |= self.graphs.pop(0).kept()

@@ -145,7 +145,9 @@ class _Taken:
 def differs(text: Text, i: int, looks: Looks) -> str:
     """Whether tensor ``xi`` looks otherwise; its array is ``ai`` then."""
     history = "is" if looks.history else "is not"
-    device = "" if looks.arrays is np.ndarray else f" or a{i}.device != {text.name(looks.device)}"
+    device, where = "", text.name(looks.device)
+    if looks.arrays is not np.ndarray:  # mostly the same object, which is seen at once
+        device = f" or (a{i}.device is not {where} and a{i}.device != {where})"
     return (
         f"x{i}.__class__ is not {text.name(looks.kind)} or x{i}._node {history} None "
         f"or (a{i} := x{i}._array).__class__ is not {text.array_class(looks.arrays)} "
