@@ -119,7 +119,9 @@ class Bound(Driver):
         self._call("cuMemFreeHost", address)
 
     def copy_in(self, target: int, host: int, count: int, stream: int) -> None:
-        self._call("cuMemcpyHtoDAsync", target, host, count, stream)
+        (result,) = self.cu.cuMemcpyHtoDAsync(target, host, count, stream)
+        if result:
+            raise self._error(result, "cuMemcpyHtoDAsync")
 
     def copy_out(self, host: int, source: int, count: int, stream: int) -> None:
         self._call("cuMemcpyDtoHAsync", host, source, count, stream)
@@ -290,7 +292,9 @@ class Bound(Driver):
         return int(self._call("cuGraphInstantiate", graph, 0))
 
     def launch_graph(self, executable: int, stream: int) -> None:
-        self._call("cuGraphLaunch", executable, stream)
+        (result,) = self.cu.cuGraphLaunch(executable, stream)
+        if result:
+            raise self._error(result, "cuGraphLaunch")
 
     def graph_destroy(self, graph: int) -> None:
         self._call("cuGraphDestroy", graph)
