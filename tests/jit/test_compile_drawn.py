@@ -403,6 +403,32 @@ def test_results_and_random_numbers_are_those_of_eager_calls(name):
 
 
 @pytest.mark.filterwarnings("ignore:compile")
+def test_an_error_of_a_draw_is_raised_behind_what_comes_before_it():
+    def attempts(compile):
+        np.random.seed(0), random.seed(0)
+        w, told, options = genesis.zeros(3), [], SimpleNamespace(sigma=1.0)
+
+        def step(x):
+            z = genesis.tensor([random.random() for _ in range(3)])
+            w.add_(x.sum(0) * z)
+            y = genesis.tensor(np.random.normal(0, options.sigma, 3)).float()
+            return x * y
+
+        function = genesis.compile(step) if compile else step
+        for i in range(9):
+            options.sigma = -1.0 if i % 4 == 3 else 1.0 + i
+            try:
+                told.append(function(genesis.ones(4, 3)).sum().item())
+            except ValueError:
+                told.append(-1.0)
+            told += [*w.tolist(), np.random.rand(), random.random()]
+        return told, function
+
+    (actual, function), (expected, _) = attempts(True), attempts(False)
+    assert actual == pytest.approx(expected, rel=1e-5) and -1.0 in actual and function._recent
+
+
+@pytest.mark.filterwarnings("ignore:compile")
 def test_an_error_behind_draws_leaves_them_as_an_eager_call_does():
     def step(x):
         z = genesis.tensor(np.random.rand(3)).float()

@@ -121,6 +121,23 @@ WRITES = [  # and what is returned behind
 STATE = ("box", "log", "ordered", "named", "heap", "counts", "lists", "array", "floats", "recent", "twice", "w")
 
 
+BY_FUNCTIONS = [  # how a function writes to what it gets, what that is, and what is returned behind
+    ("b[np.random.randint(2)] += 1", "array", "y * genesis.from_numpy(array.copy())"),
+    ("b[np.random.randint(2)] += 1", "array[1:]", "y * genesis.from_numpy(array.copy())"),
+    ("c = b[1:]\n    c[np.random.randint(2)] += 1", "array", "y * genesis.from_numpy(array.copy())"),
+    ("b += np.random.rand()", "array", "y * genesis.from_numpy(array.copy())"),
+    ("np.put(b, [0], [np.random.rand()])", "array", "y * genesis.from_numpy(array.copy())"),
+    ("b.fill(np.random.rand())", "array", "y * genesis.from_numpy(array.copy())"),
+    ("rng.random(out=b)", "array", "y * genesis.from_numpy(array.copy())"),
+    ("np.add(np.random.rand(3), b, b)", "array", "y * genesis.from_numpy(array.copy())"),
+    ("np.random.mtrand._rand.shuffle(b)", "counted", "y * genesis.from_numpy(counted.copy())"),
+    ("b[random.randrange(3)] += 1", "numbers", "y * genesis.tensor(numbers)"),
+    ("random.shuffle(b)", "numbers", "y * genesis.tensor(numbers)"),
+    ("box.n += 1; b[box.n % 3] += 1", "array", "y * genesis.from_numpy(array.copy())"),
+    ("box.n += 1; tail[box.n % 2] += 1", "array", "y * genesis.from_numpy(array.copy())"),
+]
+
+
 def plain(x):
     """The same without tensors, arrays and objects, to be compared."""
     if isinstance(x, genesis.Tensor | np.ndarray):
@@ -150,6 +167,17 @@ def called(source, compiled, home, calls=5):
 @pytest.mark.parametrize(("write", "result"), WRITES, ids=[write.partition("\n")[0] for write, _ in WRITES])
 def test_what_is_read_behind_a_write_is_what_it_is_then(write, result, tmp_path):
     source = f"{SETUP}\ndef f(x):\n    y = x * 2\n    {write}\n    return {result}\n"
+    expected, _ = called(source, False, tmp_path / "eager.py")
+    assert called(source, True, tmp_path / "compiled.py")[0] == expected
+
+
+@pytest.mark.filterwarnings("ignore:compile. f is not compiled")
+@pytest.mark.parametrize(("write", "given", "result"), BY_FUNCTIONS)
+@pytest.mark.parametrize("back", [False, True])
+def test_what_a_function_writes_to_is_what_it_is_then(back, write, given, result, tmp_path):
+    source = f"{SETUP}\ncounted, numbers, tail = np.arange(3.0), [1.0, 2.0, 3.0], array[1:]\n"
+    source += f"def g(b):\n    {write}\n    return genesis.tensor(b).sum().float()\n"
+    source += f"def f(x):\n    y = x * 2\n    {'y = y + ' if back else ''}g({given})\n    return {result}\n"
     expected, _ = called(source, False, tmp_path / "eager.py")
     assert called(source, True, tmp_path / "compiled.py")[0] == expected
 

@@ -197,7 +197,11 @@ def _drawn(text: Text, count: int, decided: Decided) -> Iterator[str]:
         text.scope |= {"Position": Position, "ELSEWHERE": ELSEWHERE}
         yield "drawn = Position()"
     for k, call in enumerate(calls):
-        yield f"{text.name(call)}((), {_every('x', count)}, done)"
+        done = f"{text.name(call)}((), {_every('x', count)}, done)"
+        if any([other.gives for other in calls[k:]]):  # a call as it is raises its errors where they are
+            yield from ["try:", f"    {done}", "except Exception:", "    drawn.restore()", "    return ELSEWHERE"]
+        else:
+            yield done
         for index, looks in call.gives:
             yield f"x{count} = done[{k}][{index}]"
             yield f"if {differs(text, count, looks)}:"

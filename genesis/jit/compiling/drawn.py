@@ -265,7 +265,9 @@ def _outside(function: Callable[[], Any]) -> Any:
 
 def is_own(x: Any) -> bool:
     """Whether something is a new tensor without a history, in whose memory nothing looks that was there before."""
-    if type(x) is not Tensor or x._node is not None or not isinstance(x._array, np.ndarray | DeviceArray):
+    if type(x) is not Tensor or x._node is not None or x.is_inference():
+        return False
+    if not isinstance(x._array, np.ndarray | DeviceArray):
         return False
     if not is_young(x):
         return False

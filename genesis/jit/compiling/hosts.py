@@ -103,6 +103,9 @@ class Hosts:
             reading.read(known)
         except Anew as made:
             raise self._anew(code, *made.args) from None
+        given = [x.leaf.call for x in values.values() if isinstance(x, HostValue) and isinstance(x.leaf, Result)]
+        call.looks += [x for i in given for x in self.calls[i].looks]
+        call.changes += [(x, None) for i in given for x in self.calls[i].looks if call.changes_given]
         own_cells = [cells[name] for name in sets]
         call.changes = [(held, key) for held, key in call.changes if not any([held is cell for cell in own_cells])]
         for line in range(known.lineno, (known.end_lineno or known.lineno) + 1):
@@ -115,9 +118,9 @@ class Hosts:
             raise NotKept(message("compile", f"an error that is raised at {title} may be caught in the function"))
         self._keep(call, told)
         read = {leaf: values[name] for name, leaf in leaves.items() if isinstance(leaf, Leaf)}
-        given = self.drawn.given(call, known, reading, read)
+        drawn = self.drawn.given(call, known, reading, read)
         results = [
-            self.drawn.result(call, Result(index, i), x) for i, x in enumerate(given or [None] * (1 + len(sets)))
+            self.drawn.result(call, Result(index, i), x) for i, x in enumerate(drawn or [None] * (1 + len(sets)))
         ]
         for name, result in zip(sets, results[1:], strict=True):
             cells[name].cell_contents = result

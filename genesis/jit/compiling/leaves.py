@@ -152,6 +152,8 @@ class HostCall:
         asks: numbers that it changes, and others read as they were before
         trusted: whether it is of this package: who reads what it changes says so
         modes: what opens the modes that it stands in, where they are not those of the call
+        looks: the containers that what it gives may be a part of
+        changes_given: whether it writes to what others before it give
         drawn: whether it does no more than draw random numbers that can be set back
         gives: which of what it returns (0) and sets are arguments of the graph, and their `Looks`
     """
@@ -164,7 +166,8 @@ class HostCall:
         self.blind, self.raises, self.first, self.early = True, False, False, False
         self.feeds, self.asks = frozenset[Var](), list[Callable[[], float]]()
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
-        self.trusted = self.drawn = False
+        self.trusted = self.drawn = self.changes_given = False
+        self.looks: list[Any] = []
         self.gives: list[tuple[int, Any]] = []
         self.modes: Callable[[], AbstractContextManager[Any]] | None = None
         self.writes = False  # whether it writes to tensors

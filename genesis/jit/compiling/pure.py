@@ -10,7 +10,7 @@ import numpy as np
 
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import HostNumber
-from genesis.jit.compiling.writers import OF_OPERATOR
+from genesis.jit.compiling.writers import ARRAY_WRITES, OF_OPERATOR
 from genesis.jit.compiling.young import is_young
 
 # modules of Python whose functions only build objects, or call what they are given
@@ -117,7 +117,6 @@ _READS = {
     },
     deque: {"copy", "count", "index"},
 }
-_ARRAY_WRITES = frozenset({"fill", "sort", "put", "itemset", "partition", "resize", "setflags", "setfield", "byteswap"})
 
 
 def is_pure(function: Any) -> bool:
@@ -129,7 +128,7 @@ def is_pure(function: Any) -> bool:
         module = (getattr(function, "__module__", None) or getattr(owner, "__name__", "") or "").partition(".")
         pure = name in _BUILTINS if module[0] == "builtins" else module[0] in _MODULES and "random" not in module[2]
     elif isinstance(owner, np.ndarray | np.generic):
-        pure = name not in _ARRAY_WRITES or is_young(owner)
+        pure = name not in ARRAY_WRITES or is_young(owner)
     elif isinstance(owner, (Tensor, *_VALUES)) or name in ("__init__", "__new__", "__init_subclass__"):
         pure = True
     else:

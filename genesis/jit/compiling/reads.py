@@ -28,7 +28,8 @@ from genesis.jit.compiling.young import is_young, stores_in
 
 _CACHING: Any = type(functools.lru_cache(len))
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
-_CONTAINERS = (list, dict, set, deque, tuple, bytearray, array, np.ndarray)
+_WRITABLE = (list, dict, set, deque, bytearray, array, np.ndarray)
+_CONTAINERS = (*_WRITABLE, tuple)
 
 
 class Reads:
@@ -55,7 +56,7 @@ class Reads:
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
         self._met: dict[int, tuple[Any, Any, str, bool]] = {}  # with what is young if they are
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
-        self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
+        self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # containers that the program met
         self._caches: dict[int, tuple[Any, Any]] = {}  # functions with a cache, and what it said of itself
         self._properties: list[tuple[dict[str, Any], str]] = []
         self._once: list[Any] = []  # the functions of these
@@ -120,7 +121,7 @@ class Reads:
         names, variables = self.names(code), frame.f_locals
         for name in {s.value for s in steps_of(code) if s.name in _LOADS} if names is None else names:
             value = variables.get(name)
-            if isinstance(value, list | dict | set | deque):
+            if isinstance(value, _WRITABLE):
                 self._containers[id(value)] = value, code, name
 
     def _value(self, frame: FrameType, chain: Chain) -> Any:
@@ -165,7 +166,7 @@ class Reads:
             text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
             for held, key, inside in stores:
                 self._check(frame, held, key, inside, text)
-                if self.known is not None and isinstance(inside, list | dict | set | deque):
+                if self.known is not None and isinstance(inside, _WRITABLE):
                     self._containers[id(inside)] = inside, frame.f_code, text
                 if not isinstance(held, dict) or not isinstance(value, Dependable):
                     self._noted(value, held, key, inside, text)
@@ -265,8 +266,9 @@ class Reads:
         """The function has returned: what it read of objects that it made itself is of no matter."""
         sys.setprofile(None)
         for container, key, _ in self.changed():
-            if key is None and id(container) in self._containers:
-                raise Conflict(*self._containers[id(container)][1:])
+            for value, *where in self._containers.values() if key is None else ():
+                if value is container or _in_memory_of(value, [container]):
+                    raise Conflict(*where)
         self._containers.clear()
         young = {*map(id, gc.get_objects(generation=0))}
         texts = self._texts
@@ -282,7 +284,8 @@ class Reads:
         """Containers, those in them, and the attributes that the program reads of the objects in them."""
         names = {name for code in self.codes for _, chain in reads_of(code) for name in chain[1:]}
         own = {id(container) for container, _, _ in self.changed()}
-        anywhere = {id(container) for container, key, _ in self.changed() if key is None}
+        changed = [container for container, key, _ in self.changed() if key is None]
+        anywhere = {*map(id, changed)}
         attributes = {id(x) for owner, x, *_ in self._met.values() if x is getattr(owner, "__dict__", None)}
         pending = [(x, text, known) for owner, x, text, known in self._met.values() if id(owner) not in young]
         seen = set(self.given)
@@ -292,7 +295,8 @@ class Reads:
                 continue
             seen.add(id(value))
             if isinstance(value, _CONTAINERS):
-                if id(value) in anywhere - attributes and not known:  # its length may be read
+                of_array = id(value) not in own and _in_memory_of(value, changed)
+                if of_array or (id(value) in anywhere - attributes and not known):  # its length may be read
                     raise NotKept(f"{text} is read, which a statement changes that Python does")
                 if id(value) not in own:
                     texts[text] += 1
@@ -309,6 +313,11 @@ class Reads:
                 self.reads.append((of_value, name, of_value[name], f"{inside} ({texts[inside]})"))
                 pending += [(of_value[name], inside, known)] if _may_change(of_value[name]) else []
         self._met.clear()
+
+
+def _in_memory_of(x: Any, others: Iterable[Any]) -> bool:
+    """Whether an array is a view of others, or they of it."""
+    return isinstance(x, np.ndarray) and any([isinstance(y, np.ndarray) and np.may_share_memory(x, y) for y in others])
 
 
 def _may_change(x: Any) -> bool:

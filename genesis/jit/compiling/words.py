@@ -20,6 +20,8 @@ from types import (
 )
 from typing import Any
 
+import numpy as np
+
 from genesis.base.errors import message
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.functions.captures import contents
@@ -35,7 +37,15 @@ from genesis.jit.compiling.leaves import (
 from genesis.jit.compiling.pure import only_reads
 from genesis.jit.compiling.stops import Anew
 from genesis.jit.compiling.values import HostValue, Number
-from genesis.jit.compiling.writers import CHANGING_FIRST, CONTAINERS, OF_OPERATOR
+from genesis.jit.compiling.writers import (
+    ARRAY_WRITES,
+    CHANGING_FIRST,
+    CONTAINERS,
+    OF_NUMPY,
+    OF_OPERATOR,
+    OPERATORS,
+    changes_items,
+)
 from genesis.jit.compiling.young import MADE_AT_RUN_TIME, is_young, stores_in
 from genesis.jit.guards import functions_in
 from genesis.jit.traced import Cell, Traced
@@ -134,6 +144,7 @@ class Reading:
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
         own = {id(n) for part in parts for n in ast.walk(part.target)}  # of comprehensions
+        alone = not any([isinstance(n, ast.Call) for n in ast.walk(statement)])
         for node in ast.walk(statement):
             if isinstance(node, ast.AugAssign):
                 self._added_to(node.target)
@@ -156,6 +167,8 @@ class Reading:
                     self._stored(node)
                 elif isinstance(node.ctx, ast.Load) and id(node) not in inner:
                     self._looked_at(self.value(node), 3)
+                if isinstance(held := self.value(node), CONTAINERS if alone else np.ndarray):
+                    self.call.looks.append(held)
 
     def _computed_items(self, part: ast.comprehension) -> Iterator[str]:
         """The variable of a comprehension that stands for each item of a container, where all of them are computed."""
@@ -242,10 +255,10 @@ class Reading:
                 self.call.sets.append(Setting(UNKNOWN, node.attr, self.constants.get(id(node), UNKNOWN)))
 
     def _added_to(self, target: ast.expr) -> None:
-        """``target += value`` writes to a list that is there, besides storing it."""
+        """``target += value`` writes to a list or an array that is there, besides storing it."""
         if isinstance(target, ast.Name):
             self._refuse_write(target)
-        if isinstance(held := self.value(target), _CONTAINERS):
+        if isinstance(held := self.value(target), CONTAINERS) or held is COMPUTED:
             self._changed(held, target)
 
     def _refuse_write(self, target: ast.expr) -> None:
@@ -274,6 +287,7 @@ class Reading:
         """A container changes; so does what the attribute is that holds it."""
         if held is UNKNOWN or held is COMPUTED:
             self.call.blind = self.call.blind and held is COMPUTED
+            self.call.changes_given |= held is COMPUTED
             return
         if isinstance(node, ast.Name) and node.id in self.cells and isinstance(held, CONTAINERS) and is_young(held):
             raise Anew(node.id)
@@ -285,6 +299,9 @@ class Reading:
 
     def _called(self, node: ast.Call) -> None:
         function = self.value(node.func)
+        for array in _written_by(function, node):
+            if isinstance(held := self.value(array), np.ndarray) or held is COMPUTED:
+                self._changed(held, array)
         self.call.may_raise = self.call.may_raise or not isinstance(function, BuiltinFunctionType)
         if function is COMPUTED:
             return
@@ -300,7 +317,10 @@ class Reading:
             known = not ours and _is_foreign(inside.__code__.co_filename)
             self.call.draws = self.call.draws or not (known or (ours and inside.__name__ in _TELLING))
             self.call.raises = self.call.raises or inside.__name__ in _EXITS
-            self.call.sees_gradients |= any(["grad" in f.__code__.co_names for f in functions_in(inside, set())])
+            functions = [] if known else [*functions_in(inside, set())]
+            self.call.sees_gradients |= any(["grad" in f.__code__.co_names for f in functions])
+            if any([changes_items(f.__code__) for f in functions]):
+                self._handed_to_a_writer(node)
         elif function is UNKNOWN:
             known, self.call.draws = False, True
         else:
@@ -309,6 +329,14 @@ class Reading:
             self.call.draws = self.call.draws or not known
             self.call.raises |= any([function is vars(builtins).get(name, sys) for name in _EXITS])
         self.call.blind = self.call.blind and known
+
+    def _handed_to_a_writer(self, node: ast.Call) -> None:
+        """A function of the program gets containers, and may change their items."""
+        for x in [x for part in (*node.args, *node.keywords) for x in ast.walk(part)]:
+            if isinstance(x, ast.Name | ast.Attribute):
+                held = self.value(x)
+                if isinstance(held, CONTAINERS) or held is COMPUTED:
+                    self._changed(held, x)
 
     def _called_in_c(self, function: Any, node: ast.Call) -> None:
         """What a function in C changes: that whose method it is, or its first argument."""
@@ -354,6 +382,16 @@ class Reading:
             self.call.blind = self.call.blind and isinstance(value, BuiltinFunctionType)
         elif isinstance(value, Tensor | Dependable) or not _is_foreign(_file_of(type(value))):
             self.call.blind = False
+
+
+def _written_by(function: Any, node: ast.Call) -> list[ast.expr]:
+    """What a call writes to, where that is an array."""
+    written = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+    written += node.args[function.nin :] if isinstance(function, np.ufunc) else []
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ARRAY_WRITES | OPERATORS:
+        written.append(node.func.value)
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(function, "__name__", "")
+    return written + (node.args[:1] if name in OF_NUMPY | CHANGING_FIRST else [])
 
 
 def _seen(value: Any) -> Any:

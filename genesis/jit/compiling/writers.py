@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genesis.jit.compiling.stores import _LOADS, Chain, _Step, _still_holds, begin_of, chain_of, steps_of
+from genesis.jit.compiling.stores import _LOADS, Chain, _Step, _still_holds, begin_of, chain_of, steps_of, stores_of
 
 CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
 _UPDATES = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul")
-_METHODS = frozenset(
+OPERATORS = frozenset(
     ["__setitem__", "__delitem__", "__setattr__", "__delattr__", *[f"__i{name}__" for name in _UPDATES]]
 )
 _LOADING = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
-_OF_NUMPY = frozenset(["copyto", "putmask", "place", "put", "put_along_axis", "fill_diagonal", "at"])
+OF_NUMPY = frozenset(["copyto", "putmask", "place", "put", "put_along_axis", "fill_diagonal", "at"])
 OF_OPERATOR = frozenset(
     [getattr(operator, name) for name in dir(operator) if name in ("setitem", "delitem") or name[:1] == "i"]
 ) - {
@@ -57,6 +57,7 @@ WRITING = frozenset(
         *("difference_update", "intersection_update", "symmetric_difference_update"),
     ]
 )  # methods of containers that change them
+ARRAY_WRITES = frozenset({"fill", "sort", "put", "itemset", "partition", "resize", "setflags", "setfield", "byteswap"})
 CHANGING_FIRST = frozenset(
     ["heappush", "heappop", "heapify", "heapreplace", "heappushpop", "insort", "insort_left", "insort_right", "shuffle"]
 )  # functions that change their first argument
@@ -86,7 +87,7 @@ def writers_of(code: CodeType) -> tuple[Writer, ...]:
     for i, step in enumerate(steps):
         if step.name == "BINARY_OP" and str(step.value).endswith("=") and (target := _left(steps, i)):
             writers.append(Writer("+=", (), target, _still_holds(steps, i + 2, target[0]), step.at))
-        elif step.name in _LOADING and (name := str(step.value)) in _METHODS | _OF_NUMPY | WRITING:
+        elif step.name in _LOADING and (name := str(step.value)) in OPERATORS | OF_NUMPY | WRITING:
             owner = None if step.name.startswith("LOAD_SUPER") else _before(steps, i)
             handed_on = step.name == "LOAD_ATTR" and i + 1 < len(steps) and not steps[i + 1].name.startswith("STORE")
             if name in WRITING and handed_on and owner is not None:
@@ -96,6 +97,15 @@ def writers_of(code: CodeType) -> tuple[Writer, ...]:
         elif step.name in ("KW_NAMES", "CALL_KW") and (target := _out(steps, i)) is not None:
             writers.append(Writer("out", (), target, True, step.at))
     return tuple(writers)
+
+
+@functools.lru_cache(maxsize=4096)
+def changes_items(code: CodeType) -> bool:
+    """Whether code may change the items of something, which may be one of its arguments."""
+    inner = [x for x in code.co_consts if isinstance(x, CodeType)]
+    names = (WRITING | CHANGING_FIRST | OF_NUMPY | ARRAY_WRITES).intersection(code.co_names)
+    stores = [store for store in stores_of(code) if not store.name]
+    return bool(names or stores or writers_of(code)) or any([changes_items(x) for x in inner])
 
 
 def _left(steps: tuple[_Step, ...], at: int) -> Chain | None:
@@ -143,7 +153,7 @@ def _out(steps: tuple[_Step, ...], at: int) -> Chain | None:
 
 def receiver(name: str, function: Any, owner: Any, first: Any) -> Any:
     """What a call changes, or None: that whose method it is, or the first argument."""
-    if name in _OF_NUMPY:
+    if name in OF_NUMPY:
         of_numpy = str(getattr(function, "__module__", None) or "").startswith("numpy") or isinstance(owner, np.ufunc)
         return first if of_numpy else None
     if isinstance(function, FunctionType | MethodType):

@@ -47,7 +47,9 @@ from genesis.jit.lowering.triton_values import Values
 
 NAME = "kernel"
 LANES = 1024  # of a block of rounds
-SEVERAL = 6  # operands of 32 bits: with fewer lanes a program has as many bytes under way, and a processor more programs
+SEVERAL = (
+    6  # operands of 32 bits: with fewer lanes a program has as many bytes under way, and a processor more programs
+)
 WIDTH, NARROW = 128, (8, 32)  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
