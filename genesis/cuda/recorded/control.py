@@ -70,9 +70,10 @@ class Control:
             generator, start = starts[which]
             drawn += generator._seed & _MASK, (start + offset) & _MASK
         at, driver = turns.next(stream), self.array.on.enter()
-        driver.host_uses(turns.block.address + at, turns.size, True)
+        source = turns.block.address + at
+        driver.host_uses(source, turns.size, True)
         self._form.pack_into(turns.memory, at, *numbers, *drawn)
-        driver.copy_in(self.array.address, turns.block.address + at, turns.size, stream.handle)
+        driver.copy_in(self.array.address, source, turns.size, stream.handle)
 
     @cached_property
     def _form(self) -> Struct:
@@ -94,8 +95,16 @@ class _Turns:
 
     def next(self, stream: Stream) -> int:
         """Where the next call may write, for a copy that a stream is told at once."""
+        turn = self.turn
+        if self.stream is not stream or turn in (0, HALF):
+            self._turned(stream)
+        self.turn = (turn + 1) % (2 * HALF)
+        return self.size * turn
+
+    def _turned(self, stream: Stream) -> None:
+        """Another stream, or another half, from this call on."""
         half, within = divmod(self.turn, HALF)
-        if self.stream is not None and (self.stream is not stream or not within):
+        if self.stream is not None:
             self.ends[half if within else 1 - half].append(self.stream.record_event())
         if self.stream is not stream:
             self.block.used_later(stream)
@@ -104,5 +113,3 @@ class _Turns:
             for event in self.ends[half]:
                 event.synchronize()
             self.ends[half].clear()
-        self.turn = (self.turn + 1) % (2 * HALF)
-        return self.size * (HALF * half + within)
