@@ -97,7 +97,7 @@ cubins.triton.compiled = lambda *code: here.append(code) or compiled(*code)
 cubins.keep = lambda code, made: there.append(code) or kept(code, made)
 losses = [step(x, y).item() for _ in range(4)]
 assert losses == sorted(losses, reverse=True) and losses[3] < losses[0]
-assert here == [] and len(there) > 10 and cubins._ready == {}, (len(here), len(there))
+assert here == [] and len(there) > 5 and cubins._ready == {}, (len(here), len(there))
 """
 
 
