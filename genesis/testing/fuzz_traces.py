@@ -82,7 +82,7 @@ WRITES = [
     "{t}.mul_({a}.mean())",
     "{t}.view(-1)[2:5].add_(1)",
     "{t}.detach().mul_(0.5)",
-    "{t}.data.add_(0.25)",
+    "buf.data.add_(0.25)",  # of what a backward reads such a write changes what nobody promises: what is saved, or made of that
     "{t}.sub_({a}.detach())",
 ]
 GRADIENTS = [
