@@ -13,6 +13,7 @@ import pytest
 
 import genesis
 from genesis import nn
+from genesis.core.call import subclasses
 from genesis.nn import functional as F
 from genesis.utils.checkpoint import checkpoint
 
@@ -399,7 +400,7 @@ def test_results_and_random_numbers_are_those_of_eager_calls(name):
     for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a[2], b[2], rtol=2e-4, atol=1e-5)
     assert numbers == eager
-    assert bool(function._recent) or name in AS_IT_IS
+    assert bool(function._recent) or name in AS_IT_IS, str(function.explain())
 
 
 @pytest.mark.filterwarnings("ignore:compile")
@@ -459,3 +460,14 @@ print(len({function(genesis.ones(1)).item() for _ in range(4)}))
     assert (
         subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True).stdout == "4\n"
     )
+
+
+class Asked:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_functions_that_ask_classes_first_make_tensors_as_others(classes_of_its_own):
+    subclasses.add_kind(Asked)
+    test_results_and_random_numbers_are_those_of_eager_calls("several")

@@ -276,7 +276,8 @@ _SLOTS = (
 @functools.cache
 def _general(free: tuple[str, ...]) -> CodeType:
     scope: dict[str, Any] = {}
-    exec(_TEMPLATE.format(free=", ".join([*free, ""])), scope)
+    text = _TEMPLATE.format(free=", ".join([*free, ""]))
+    exec(compile(text, __file__, "exec"), scope)  # of this package, for those that look at who runs; so is code inside
     return scope["make"](*free).__code__  # type: ignore[no-any-return]
 
 
