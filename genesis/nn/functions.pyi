@@ -763,7 +763,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     Args:
         input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
         linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
-        options: `LinearCrossEntropyOptions`; of a linear_weight (C, I), class indices, and a weight without a gradient,
+        options: `LinearCrossEntropyOptions`, or PyTorch's; of a linear_weight (C, I), class indices, and a weight without a gradient,
             otherwise with a warning that all is computed at once
 
     Raises:

@@ -408,7 +408,7 @@ def forward_and_backward():
     return run
 
 
-def test_the_host_does_little(silent):
+def test_the_host_does_little(silent, classes_of_its_own):
     x, m = genesis.ones(64, device="cuda"), genesis.ones(8, 8, device="cuda")
     x + x
     run = genesis.compile(lambda t: (t * 2 + 1).relu())
