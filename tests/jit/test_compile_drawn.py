@@ -469,5 +469,5 @@ class Asked:
 
 
 def test_functions_that_ask_classes_first_make_tensors_as_others(classes_of_its_own):
-    subclasses.add_kind(Asked)
+    subclasses.add_kind(Asked, everywhere=True)
     test_results_and_random_numbers_are_those_of_eager_calls("several")

@@ -52,7 +52,9 @@ def _along(name: str, input: Tensor, dim: int, index: Any, reads: bool = False) 
         raise ShapeError(
             message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}")
         )
-    there = reads and shape and isinstance(array, DeviceArray) and array.__class__ is input._array.__class__ and not ACTIVE
+    there = (
+        reads and shape and isinstance(array, DeviceArray) and array.__class__ is input._array.__class__ and not ACTIVE
+    )
     if there and memory_of(array).reports_indices(input._array):
         return d, array
     size = shape[d] if shape else 1
