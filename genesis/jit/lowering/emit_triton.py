@@ -47,9 +47,6 @@ from genesis.jit.lowering.triton_values import Values
 
 NAME = "kernel"
 LANES = 1024  # of a block of rounds
-SEVERAL = (
-    6  # operands of 32 bits: with fewer lanes a program has as many bytes under way, and a processor more programs
-)
 WIDTH, NARROW = 128, (8, 32)  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
@@ -191,7 +188,7 @@ class _Writer(Values):
         """A block of the rounds of a loop."""
         count = math.prod([a.extent for a in loop.axes])
         told = loop.axes[0].extent == CALLED
-        most = self._most(loop, told, count)
+        most = 2 * LANES if self._is_narrow(loop) and (told or count >= 2 * LANES * FEW) else LANES
         self.most = most if told else min(most, max(_power(count), 32))
         columns = max([_rounds(each) for each in loop.body if isinstance(each, For)], default=0)
         if columns >= MANY and count < FEW * LANES:
@@ -206,16 +203,12 @@ class _Writer(Values):
             self.block(loop.body)
         return max(-(-count // self.most), 1)
 
-    def _most(self, loop: For, told: bool, count: int) -> int:
-        """The lanes of a program. Elements of 16 bits alone have half of the bytes of others under way, too few for a function
-        of many instructions; those of several operands, as an optimizer's, need as many registers as there are.
+    def _is_narrow(self, loop: For) -> bool:
+        """Whether it is of elements of 16 bits alone: with as many lanes as others it has half of their bytes under way, too
+        few for a function of many instructions.
         """
-        widths = [d.itemsize for i, d in enumerate(self.nest.operands) if i not in self.numbers | self.held]
-        if any([isinstance(each, For) for each in loop.body]):
-            return LANES
-        if all([width <= 2 for width in widths]):
-            return 2 * LANES if told or count >= 2 * LANES * FEW else LANES
-        return LANES // 2 if told and len([width for width in widths if width >= 4]) >= SEVERAL else LANES
+        elements = [d for i, d in enumerate(self.nest.operands) if i not in self.numbers | self.held]
+        return not any([isinstance(each, For) for each in loop.body]) and all([d.itemsize <= 2 for d in elements])
 
     def _lanes_of(self, loop: For) -> int:
         """How many go down columns together: as many as memory can be asked for, of what has few values for each of them."""
