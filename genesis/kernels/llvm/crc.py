@@ -47,7 +47,7 @@ def copy(target: np.ndarray[Any, Any], source: np.ndarray[Any, Any], value: int 
     >>> copy(target, np.frombuffer(b"123456789", np.uint8)) == zlib.crc32(target.data)
     True
     """
-    fold, size = _copying_fold()
+    fold, size = _fold(copies=True)
     begin = min(-target.ctypes.data % _LINE, source.size)
     count = (source.size - begin) // size if size else 0
     if fold is None or count < 2:
@@ -77,17 +77,12 @@ def _lanes() -> int:
 
 
 @functools.cache
-def _fold() -> tuple[Callable[[int, int, int], None] | None, int]:
-    """What adds blocks to a state, and the bytes of one; None where the processor has no such products."""
+def _fold(copies: bool = False) -> tuple[Callable[..., None] | None, int]:
+    """What adds blocks to a state, and with ``copies`` copies them as well, and the bytes of one; None where the processor has
+    no such products.
+    """
     lanes = _lanes()
-    return (native.nest("crc_fold", code(lanes), 2, 1), _VECTORS * 16 * lanes) if lanes else (None, 0)
-
-
-@functools.cache
-def _copying_fold() -> tuple[Callable[[int, int, int, int], None] | None, int]:
-    """The same, which copies the blocks as well."""
-    lanes = _lanes()
-    return (native.nest("crc_fold", code(lanes, True), 3, 1), _VECTORS * 16 * lanes) if lanes else (None, 0)
+    return (native.nest("crc_fold", code(lanes, copies), 2 + copies, 1), _VECTORS * 16 * lanes) if lanes else (None, 0)
 
 
 def code(lanes: int, copies: bool = False) -> str:
