@@ -149,6 +149,16 @@ def test_views_of_arguments_alone_are_not_compiled(recwarn):
     assert "are views of what is given" in str(recwarn[0].message)
 
 
+def test_views_of_a_parameter_beside_a_leaf_that_is_given_have_a_history(recwarn):
+    w = nn.Parameter(genesis.randn(3, 4))
+    function = genesis.compile(lambda x: (w.t(), x))
+    for _ in range(3):
+        x = genesis.ones(2, requires_grad=True)
+        view, same = function(x)
+        assert view.requires_grad and same is x
+    assert "are views of what is given" in str(recwarn[0].message)
+
+
 def test_gradients_that_share_memory_are_none_of_the_forward():
     genesis.manual_seed(0)
     first, places, head = nn.Parameter(genesis.randn(1, 1, 4)), nn.Parameter(genesis.randn(1, 4, 4)), nn.Linear(4, 3)

@@ -355,9 +355,9 @@ class JointTracer(Tracer):
                 self.views[i] = known
             else:
                 heads[i], self.views[i] = head, i
-        if not heads:
-            raise GraphError(message("compile", "all results that gradients flow through are views of what is given"))
         self.outputs = [i for i, y in heads.items() if not self._is_source(y, sources)]
+        if self.views and not self.outputs:  # nothing would give the views a history
+            raise GraphError(message("compile", "all results that gradients flow through are views of what is given"))
         return [heads[i] for i in self.outputs]
 
     @contextmanager
