@@ -226,3 +226,145 @@ def test_two_streams_in_one_graph(gpu):
     x.fill_(2.0)
     g.replay()
     assert y.tolist() == [10.0] * 4
+
+
+# ---- compiled functions in a graph of the program
+
+compiles = pytest.mark.skipif(not loops.available(), reason="functions are compiled where there is llvmlite")
+
+
+def called(function, *arguments):
+    """A compiled function that is as it is after some calls: traced, noted, recorded."""
+    made = genesis.compile(function)
+    for _ in range(4):
+        made(*arguments)
+    return made
+
+
+@compiles
+def test_a_compiled_function_draws_on_at_each_replay_beside_eager_draws(gpu):
+    x = genesis.ones(300, device="cuda")
+    drop = called(lambda x: F.dropout(x, 0.5) * F.dropout(x, 0.25), x)
+    work = lambda: (drop(x), genesis.rand(7, device="cuda"), drop(x))
+    g, results = recorded(work)
+    genesis.manual_seed(3)
+    there = []
+    for _ in range(3):
+        g.replay()
+        there.append([y.tolist() for y in results])
+    end = genesis.get_rng_state().tolist()
+    genesis.manual_seed(3)
+    assert there == [[y.tolist() for y in work()] for _ in range(3)] and there[0] != there[1]
+    assert genesis.get_rng_state().tolist() == end
+
+
+@compiles
+def test_recording_a_compiled_function_draws_nothing(gpu):
+    x = genesis.ones(30, device="cuda")
+    drop = called(lambda x: F.dropout(x, 0.5), x)
+    before = genesis.get_rng_state().tolist()
+    recorded(lambda: drop(x), warm=False)
+    assert genesis.get_rng_state().tolist() == before
+
+
+@compiles
+def test_later_calls_write_nothing_that_a_graph_reads(gpu):
+    """Learning rates of more calls than a step has pinned memory for: that of a graph is the one of its recording."""
+    w = nn.Parameter(genesis.zeros(4, device="cuda"))
+    optimizer = genesis.optim.SGD([w], lr=0.5)
+
+    def fit(x):
+        optimizer.zero_grad()
+        loss = (w * x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = genesis.ones(4, device="cuda")
+    step = called(fit, x)
+    graph, loss = recorded(lambda: step(x), warm=False)
+    for i in range(100):
+        optimizer.param_groups[0]["lr"] = float(i)
+        step(x)
+    with genesis.no_grad():
+        w.fill_(0.0)
+    graph.replay()
+    assert w.tolist() == [-0.5] * 4 and loss.item() == 0.0
+    graph.replay()
+    assert w.tolist() == [-1.0] * 4 and loss.item() == -2.0
+    optimizer.param_groups[0]["lr"] = 2.0
+    assert step(x).item() == -4.0 and w.tolist() == [-3.0] * 4
+
+
+@compiles
+def test_a_compiled_step_of_training_in_a_graph(gpu):
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to("cuda")
+    same = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to("cuda")
+    same.load_state_dict(model.state_dict())
+    x = genesis.randn(3, 4, device="cuda")
+
+    def stepper(model):
+        optimizer = genesis.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    step, plain = called(stepper(model), x), stepper(same)
+    for _ in range(4):
+        plain(x)
+    g, loss = recorded(lambda: step(x), warm=False)
+    for i in range(3):
+        x.fill_(1.0 + i)
+        g.replay()
+        assert loss.item() == pytest.approx(plain(x).item(), rel=1e-5)
+    for a, b in zip(model.parameters(), same.parameters(), strict=True):
+        np.testing.assert_allclose(a.tolist(), b.tolist(), rtol=1e-5)
+    expected = plain(x).item()
+    assert step(x).item() == pytest.approx(expected, rel=1e-5)  # and calls outside of the graph go on
+
+
+@compiles
+def test_a_graph_has_the_constants_of_a_function_that_is_gone(gpu):
+    x, table = genesis.ones(4, device="cuda"), np.arange(4, dtype=np.float32)
+    functions = [called(lambda x: x + genesis.tensor(table, device="cuda"), x)]
+    g, y = recorded(lambda: functions[0](x))
+    functions.clear()
+    gc.collect()
+    others = [genesis.full((4,), 9.0, device="cuda") for _ in range(50)]
+    g.replay()
+    assert y.tolist() == [1.0, 2.0, 3.0, 4.0] and len(others) == 50
+
+
+@compiles
+def test_compiled_functions_that_no_graph_can_hold(gpu):
+    x = genesis.ones(4, device="cuda")
+    new = genesis.compile(lambda x: x * 3 + 1)
+    with pytest.raises(RuntimeError, match=r"for the first time|CAPTURE"), cuda.graph(cuda.CUDAGraph()):
+        new(x)
+    assert new(x).tolist() == [4.0] * 4 and new(x).tolist() == [4.0] * 4
+    w = nn.Parameter(genesis.ones(4, device="cuda"))
+    optimizer = genesis.optim.Adam([w])
+
+    def adam(x):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+
+    step = called(adam, x)
+    before, steps = w.tolist(), optimizer.state_dict()["state"][0]["step"]
+    with pytest.raises(RuntimeError, match="the number of steps of its recording"), cuda.graph(cuda.CUDAGraph()):
+        step(x)
+    assert w.tolist() == before and optimizer.state_dict()["state"][0]["step"] == steps
+    step(x)
+    assert optimizer.state_dict()["state"][0]["step"] == steps + 1
+    mixed = called(lambda x, y: x + y.to("cuda"), x, genesis.ones(4))
+    with pytest.raises(RuntimeError, match="the CPU has a part|CAPTURE"), cuda.graph(cuda.CUDAGraph()):
+        mixed(x, genesis.ones(4))
+    assert mixed(x, genesis.ones(4)).tolist() == [2.0] * 4

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
-from genesis.base.errors import GraphError, message
 from genesis.cuda.arrays import MEMORY, CudaArray, empty, used
 from genesis.cuda.launch.noted import noting
 from genesis.cuda.launch.workers import prepare
@@ -103,7 +101,8 @@ class Ready(Work):
         if not again and not step.why:
             self._settle(arrays)
         if step.why:
-            return self._directly(arrays)
+            self._prepare(arrays)
+            return self.directly(arrays)
         staged = self._stage(arrays, stream)
         results = self._launched(staged, stream) if self.memory is not None else None
         if results is None:
@@ -137,16 +136,6 @@ class Ready(Work):
             drawn = np.asarray(op_of(source).kernel(generator, *options))
             MEMORY.assign(target, MEMORY.from_host(drawn, target.device))
 
-    def _directly(self, arrays: list[Any]) -> list[CudaArray]:
-        """One launch after the other, where the arrays are."""
-        takes = list(arrays)
-        for i in self._overlapping(takes):
-            takes[i] = _without_gaps(takes[i], self.step.takes[i].spec)
-        results = self._made()
-        self._prepare(takes)
-        self.work(takes, results)
-        return results
-
     # ---- with a graph
 
     def _settle(self, arrays: list[Any]) -> None:
@@ -158,7 +147,7 @@ class Ready(Work):
         if self.graphs and step.graphs >= RECORDINGS:
             step.why = "captured tensors, or gradients, are elsewhere again and again"
         self.graphs, self.memory, self.here, self.given = [], None, {}, []
-        through = {*range(step.arguments), *(self._overlapping(arrays) if fixed else ())}
+        through = {*range(step.arguments), *(self.overlapping(arrays) if fixed else ())}
         self.staged = {
             i: made(step.takes[i].spec, step.device) for i in sorted(through) if isinstance(arrays[i], CudaArray)
         }
@@ -185,7 +174,7 @@ class Ready(Work):
 
     def _read_there(self, arrays: list[Any]) -> bool:
         """Let other graphs read arguments where they are, those that nothing is written to; False if there are none."""
-        step, others = self.step, self._overlapping(arrays)
+        step, others = self.step, self.overlapping(arrays)
         for i, there in list(self.staged.items()):
             stays = i < step.arguments and i not in others and step.takes[i] not in step.written
             if stays and arrays[i].strides == there.strides:
@@ -209,7 +198,7 @@ class Ready(Work):
 
     def _first(self, staged: list[Any]) -> list[CudaArray]:
         """A call without a graph, that notes what memory is asked for."""
-        memory, results = Memory(allocator(self.on)), self._made()
+        memory, results = Memory(allocator(self.on)), self.results()
         self._prepare(staged)
         with taking(memory):
             self.work(staged, results)
@@ -226,11 +215,8 @@ class Ready(Work):
             return
         self.prepared = True
         with noting(self.on) as notes:
-            self.work(list(takes), self._made())
+            self.work(list(takes), self.results())
         prepare(notes)
-
-    def _made(self) -> list[CudaArray]:
-        return [made(v.spec, self.step.device) for v in self.step.returns]
 
     def _launched(self, staged: list[Any], stream: Stream) -> list[CudaArray] | None:
         """The results of a graph whose last ones nobody has; None if nothing can be recorded."""
@@ -257,7 +243,7 @@ class Ready(Work):
     def _record(self, staged: list[Any], stream: Stream) -> _Recorded | None:
         """Record the same as another graph; None if that cannot be done."""
         assert self.memory is not None
-        memory, results = self.memory.planned(), self._made()
+        memory, results = self.memory.planned(), self.results()
         driver = self.on.enter()
         driver.begin_capture(stream.handle)
         try:
@@ -286,33 +272,10 @@ class Ready(Work):
         with suppress(CudaError):
             driver.graph_destroy(driver.end_capture(stream.handle))
 
-    def _overlapping(self, arrays: list[Any]) -> set[int]:
-        """Arrays that are read, and overlap one that is written to.
-
-        Raises:
-            GraphError: two that are written to overlap
-        """
-        step, out = self.step, set[int]()
-        writes = [i for i, v in enumerate(step.takes) if v in step.written]
-        for i, array in enumerate(arrays):
-            others = [j for j in writes if j != i and isinstance(array, CudaArray) and share(array, arrays[j])]
-            if others and i in writes:
-                shape = [("one of them", array.shape)]
-                raise GraphError(message("compile", "two tensors that are written to overlap", shape))
-            out |= {i} if others else set()
-        return out
-
 
 def _same(arrays: list[Any], others: list[Any]) -> bool:
     """Whether two lists are of the same arrays, of NumPy, too."""
     return all(map(is_, arrays, others))
-
-
-def _without_gaps(array: CudaArray, spec: Spec) -> CudaArray:
-    """A copy laid out as `made` does."""
-    out = made(spec, array.device)
-    MEMORY.assign(out, array)
-    return out
 
 
 def _copy(target: CudaArray, source: CudaArray, stream: Stream) -> None:
@@ -329,9 +292,3 @@ def _copied(array: CudaArray, stream: Stream) -> CudaArray:
     out = empty(array.storage.on, array.shape, array.dtype, array.strides)
     _copy(out, array, stream)
     return out
-
-
-def share(a: CudaArray, b: CudaArray) -> bool:
-    """Whether two arrays may have a byte in common."""
-    (low, high), (begin, end) = a.extent(), b.extent()
-    return a.address + low < b.address + end and b.address + begin < a.address + high

@@ -21,9 +21,11 @@ from typing import Any
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.cuda.kernels.padded import MOVED
+from genesis.cuda.recorded.capture import capturing
 from genesis.cuda.runtime import connection
 from genesis.cuda.steps.apart import apart
 from genesis.cuda.steps.halves import narrowed
+from genesis.cuda.steps.inside import inside
 from genesis.cuda.steps.joined import joined
 from genesis.cuda.steps.losses import with_gradients
 from genesis.cuda.steps.lowered import Lowered
@@ -117,7 +119,9 @@ class DeviceStep(Step):
         self, arrays: Sequence[Any], numbers: Sequence[float] = (), starts: Sequence[tuple[Any, int]] = ()
     ) -> Sequence[Any]:
         """See `genesis.jit.lowering.step.Step.run`."""
-        ready = self._ready
+        ready, capture = self._ready, capturing()
+        if capture is not None:
+            return inside(self, ready, capture).run(list(arrays), numbers, starts)
         if ready is None or ready.on.driver is not connection.driver():
             ready = self._ready = Ready(self)
         return ready.run(list(arrays), numbers, starts)

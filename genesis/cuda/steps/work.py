@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
-from genesis.base.errors import message
+from genesis.base.errors import GraphError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.cuda.arrays import MEMORY, CudaArray
@@ -66,9 +66,13 @@ def made(spec: Spec, device: Any) -> CudaArray:
 
 
 class Work:
-    """What a step does, with its memory on a device."""
+    """What a step does, with its memory on a device.
 
-    def __init__(self, step: Any) -> None:
+    Args:
+        constants: those of its program, if they are there already
+    """
+
+    def __init__(self, step: Any, constants: list[CudaArray] | None = None) -> None:
         self.step, program, lowered = step, step.program, step.lowered
         self.control = Control(
             step.device, len(program.numbers), [(s.index, s.offset) for _, s in lowered.draws.values()]
@@ -76,10 +80,24 @@ class Work:
         self.draws = {var: self.control.draw(i) for i, var in enumerate(lowered.draws)}
         self.on = self.control.array.on
         self.arena = MEMORY.empty((max(step.memory_plan.size, 1),), np.dtype(np.uint8), step.device)
-        self.constants = [MEMORY.from_host(np.ascontiguousarray(a), step.device) for _, a in program.constants]
+        there = [a for _, a in program.constants] if constants is None else []
+        self.constants = constants or [MEMORY.from_host(np.ascontiguousarray(a), step.device) for a in there]
         self.fed = [made(var.spec, step.device) for _, var in lowered.fed]
         self.numbers: Sequence[float] = ()
         self.memory: Memory | None = None  # what the calls ask for, when that is known
+
+    def directly(self, arrays: list[Any]) -> list[CudaArray]:
+        """Do it where the arrays are, one launch after the other; returns its results."""
+        takes = list(arrays)
+        for i in self.overlapping(takes):
+            takes[i] = _without_gaps(takes[i], self.step.takes[i].spec)
+        results = self.results()
+        self.work(takes, results)
+        return results
+
+    def results(self) -> list[CudaArray]:
+        """New arrays for its results."""
+        return [made(v.spec, self.step.device) for v in self.step.returns]
 
     def work(self, takes: list[Any], results: list[CudaArray]) -> None:
         """All launches and calls, in order."""
@@ -166,3 +184,32 @@ class Work:
             raise CudaError(message("cuda", "an op is called with a number of the host"))
         crosses("a number that an op is called with")
         return float(self.numbers[index])
+
+    def overlapping(self, arrays: list[Any]) -> set[int]:
+        """Arrays that are read, and overlap one that is written to.
+
+        Raises:
+            GraphError: two that are written to overlap
+        """
+        step, out = self.step, set[int]()
+        writes = [i for i, v in enumerate(step.takes) if v in step.written]
+        for i, array in enumerate(arrays):
+            others = [j for j in writes if j != i and isinstance(array, CudaArray) and share(array, arrays[j])]
+            if others and i in writes:
+                shape = [("one of them", array.shape)]
+                raise GraphError(message("compile", "two tensors that are written to overlap", shape))
+            out |= {i} if others else set()
+        return out
+
+
+def _without_gaps(array: CudaArray, spec: Spec) -> CudaArray:
+    """A copy laid out as `made` does."""
+    out = made(spec, array.device)
+    MEMORY.assign(out, array)
+    return out
+
+
+def share(a: CudaArray, b: CudaArray) -> bool:
+    """Whether two arrays may have a byte in common."""
+    (low, high), (begin, end) = a.extent(), b.extent()
+    return a.address + low < b.address + end and b.address + begin < a.address + high
