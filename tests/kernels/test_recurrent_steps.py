@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import genesis
 from genesis.kernels.cpu import recurrent
-from genesis.kernels.llvm import loops
+from genesis.kernels.llvm import loops, native
 from genesis.kernels.native import pace, runtime
 
 
@@ -31,6 +33,37 @@ def test_the_arithmetic_of_a_cell_is_there_once_for_rows_whose_products_are_comp
     target = recurrent.code.Target(16, True)
     text, rows = recurrent.code.forward(kind, target, True), target.rows(kind)
     assert text.count("= call <16 x float> @llvm.x86.avx512.rcp14") == functions * rows.bit_length()
+
+
+# a processor, whether it has 32 registers, and what multiplies and is on the stack
+PROCESSORS = {
+    "skylake-avx512": ("x86_64", 16, True, r"vfmadd\w+ps.*%zmm", r"\(%rsp.*%zmm|%zmm.*\(%rsp"),
+    "haswell": ("x86_64", 8, False, r"vfmadd\w+ps.*%ymm", r"\(%rsp.*%ymm|%ymm.*\(%rsp"),
+    "neoverse-n1": ("aarch64", 4, True, r"fmla", r"\b[qv]\d.*\[sp"),
+}
+
+
+@pytest.mark.skipif(not loops.available(), reason="no llvmlite")
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("kind", ["lstm", "gru", "tanh", "relu"])
+def test_sums_of_products_stay_in_registers(kind, processor):
+    """There is a loop that has as many as a tile, and none that has some of them on the stack."""
+    machine, lanes, many, multiplied, spilled = PROCESSORS[processor]
+    llvm, target, gates = native.binding(), recurrent.code.Target(lanes, many), recurrent.cells.GATES[kind]
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    features = "-prefer-256-bit" if lanes == 16 else ""
+    made = llvm.Target.from_triple(f"{machine}-unknown-linux-gnu").create_target_machine(processor, features, 2)
+    columns = target.columns_back(16, 8)
+    codes = {
+        recurrent.code.inputs(kind, target, True): gates * target.rows(kind),
+        recurrent.code.backward(kind, target, columns): columns * target.rows_back(columns),
+    }
+    for text, count in codes.items():
+        blocks = re.split(r"\n(?=\.L)", made.emit_assembly(llvm.parse_assembly(text)))
+        products = [block for block in blocks if re.search(multiplied, block)]
+        assert max([len(re.findall(multiplied, block)) for block in products]) == count
+        assert not [block for block in products if re.search(spilled, block)]
 
 
 def test_states_of_layers_are_stacked_by_one_view():

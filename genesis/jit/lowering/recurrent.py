@@ -208,7 +208,7 @@ def backward(memory: Memory, call: Call) -> Made:
     size = weight_hh.spec.shape[1]
     layer = _Layer(memory, call, kind, size, *memory.recurrent[counts])
     rows, batch, state = layer.rows, layer.batch, (layer.batch, size)
-    columns = 2 if layer.groups % 2 == 0 else 1
+    columns = _target().columns_back(layer.groups, SEQUENCES)
     wide = columns * layer.lanes
     ours, begin = layer.given(g)
     back = layer.copy((size // wide, layer.gates * size, wide), layer.given(weight_hh), (wide, size, 1))

@@ -276,7 +276,7 @@ def _pull(kind: str, states: int, g: Any, kept: Any, needs: Any) -> Any:
     back, *of_states = _pieces((layer.gates * layer.width, layer.width), *[(layer.batch, layer.width)] * states)
     for i, of_state in enumerate(of_states):
         of_state[...] = g[layer.rows + i * layer.batch :][: layer.batch]
-    columns = _columns(layer)
+    columns = _target().columns_back(layer.width // layer.lanes, layer.batch)
     layer.pack_back(weight_hh, columns, back)
     of_gates = layer.empty(layer.rows, 4 if kind == "gru" else layer.gates)
     arrays = [g, records, back, of_states[0], of_gates]
@@ -296,13 +296,6 @@ def _pull(kind: str, states: int, g: Any, kept: Any, needs: Any) -> Any:
         of_bias,
         of_bias if of_bias is None else of_bias.copy() if theirs is ours else _over_rows(theirs),
     )
-
-
-def _columns(layer: Layer) -> int:
-    """How many groups of hidden units are computed at a time on the way back: many where rows are few."""
-    groups = layer.width // layer.lanes
-    wanted = 2 if layer.batch >= 8 else 4
-    return next(n for n in (wanted, 2, 1) if groups % n == 0)
 
 
 def _pieces(*shapes: tuple[int, ...]) -> list[Any]:

@@ -23,7 +23,10 @@ from genesis.kernels.cpu.recurrent_cells import GATES, KEPT
 from genesis.kernels.llvm.nests import Code, declarations
 from genesis.kernels.llvm.products import transposed
 
-ROWS = {"lstm": 4, "gru": 4, "tanh": 8, "relu": 8}  # computed at a time: accumulators for 32 registers
+# rows that are computed at a time, with 32 registers and with 16: as many sums as there are registers for, and at least as
+# many as a product takes cycles to be there, of which one or two begin in each
+ROWS = {"lstm": (4, 3), "gru": (4, 4), "tanh": (8, 8), "relu": (8, 8)}
+SUMS = 16, 12  # vectors of them, on the way back
 
 
 @dataclass(frozen=True)
@@ -34,31 +37,63 @@ class Target:
     many: bool
 
     def rows(self, kind: str) -> int:
-        return ROWS[kind] if self.many else ROWS[kind] // 2
+        return ROWS[kind][not self.many]
+
+    def rows_back(self, columns: int) -> int:
+        """Where so many groups of hidden units are computed at a time."""
+        return SUMS[not self.many] // columns
+
+    def columns_back(self, groups: int, batch: int) -> int:
+        """How many groups of hidden units are computed at a time on the way back: many where rows are few, and with few
+        registers, where tiles of two would have rows left.
+        """
+        wanted = 2 if self.many and batch >= 8 else 4
+        return next(n for n in (wanted, 2, 1) if groups % n == 0)
 
 
 def blocks_of_rows(code: Code, first: str, last: str, rows: int, body: Callable[[str, int], None]) -> None:
     """``body(row, count)`` for ``rows`` rows at a time, then for half as many, down to one."""
-    while rows:
+    while True:
         with code.loop(first, last, str(rows)) as loop:
             body(loop.index, rows)
-        first, rows = loop.index, rows // 2
+        if rows == 1:
+            return
+        first, rows = loop.index, (rows + 1) // 2
 
 
 def products(
     code: Code, sums: Sequence[Sequence[str]], left: Sequence[tuple[str, str]], right: str, depth: str
 ) -> list[list[str]]:
     """Add rows times columns to ``sums``: of each row the array and the index of its first number; ``right`` has a
-    vector for each column group, for each k.
+    vector for each column group, for each k. Of rows and columns the fewer are in registers, the others one by one.
     """
     rows, columns = len(sums), len(sums[0])
     with code.loop("0", depth, "1", [each for row in sums for each in row]) as loop:
         start = code.times(loop.index, str(columns * code.lanes))
-        vectors = [code.load(right, code.add(start, str(j * code.lanes))) for j in range(columns)]
-        loop.next = []
-        for i, (base, at) in enumerate(left):
-            x = code.spread(base, code.add(at, loop.index))
-            loop.next += [code.fma(x, vectors[j], loop.values[i * columns + j]) for j in range(columns)]
+
+        def number(i: int) -> str:
+            base, at = left[i]
+            return code.spread(base, code.add(at, loop.index))
+
+        def vector(j: int) -> str:
+            return code.load(right, code.add(start, str(j * code.lanes)))
+
+        def add(i: int, j: int, x: str, y: str) -> None:
+            totals[i * columns + j] = code.fma(x, y, totals[i * columns + j])
+
+        totals = loop.next = list(loop.values)
+        if columns <= rows:
+            vectors = [vector(j) for j in range(columns)]
+            for i in range(rows):
+                x = number(i)
+                for j, y in enumerate(vectors):
+                    add(i, j, x, y)
+        else:
+            numbers = [number(i) for i in range(rows)]
+            for j in range(columns):
+                y = vector(j)
+                for i, x in enumerate(numbers):
+                    add(i, j, x, y)
     return [loop.values[i * columns : (i + 1) * columns] for i in range(rows)]
 
 
@@ -240,7 +275,7 @@ def backward(kind: str, target: Target, columns: int, summed: bool = False) -> s
     parts = 4 if kind == "gru" else gates  # what is stored of each row: a GRU's last gate has two gradients
     line, depth = code.times("%width", str(parts)), code.times("%width", str(gates))
     with code.loop("0", code.least(code.phase, "1"), "1"):
-        _backward_products(code, kind, columns, target.rows("lstm") * 4 // columns, line, depth)
+        _backward_products(code, kind, columns, target.rows_back(columns), line, depth)
     left = code.put(f"sub i64 %steps, {code.phase}")
     with code.loop("0", code.least(left, "1"), "1"):
         offset, last = code.rows(code.phase)
