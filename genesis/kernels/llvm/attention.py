@@ -7,6 +7,8 @@ the columns beyond its last row are left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from genesis.kernels.llvm import products
 from genesis.kernels.llvm.nests import Code, declarations
 
@@ -70,11 +72,20 @@ class _Heads(Code):
     def scaled(self, base: str, column: str, bound: str, factor: str) -> str:
         """A vector of scores times the factor; those from ``bound`` on are -inf."""
         x = self.mul(self.load(base, column), factor)
-        left = products.everywhere(self, self.put(f"sub i64 {bound}, {column}"))
-        inside = self.put(f"icmp slt <{self.lanes} x i64> {products.numbered(self)}, {left}")
+        left = self.put(f"trunc i64 {self.put(f'sub i64 {bound}, {column}')} to i32")
+        first = self.put(f"insertelement {self.numbers} poison, i32 {left}, i32 0")
+        left = self.put(f"shufflevector {self.numbers} {first}, {self.numbers} poison, {self.numbers} zeroinitializer")
+        each = f"<{', '.join([f'i32 {i}' for i in range(self.lanes)])}>"
+        inside = self.put(f"icmp slt {self.numbers} {each}, {left}")
         return self.put(
             f"select <{self.lanes} x i1> {inside}, {self.vector} {x}, {self.vector} {self.constant(-float('inf'))}"
         )
+
+    def clear(self, lines: Sequence[str], first: str, end: str) -> None:
+        """Zeros behind the columns that a row sees, as far as others of the block see some."""
+        with self.loop(first, end, str(self.lanes)) as at:
+            for line in lines:
+                self.store(self.constant(0.0), line, at.index)
 
     def power(self, x: str) -> str:
         """$e^x$, and 0 where it is next to nothing."""
@@ -116,21 +127,22 @@ def forward(lanes: int, rows: int, panel: int) -> str:
             with code.loop("0", count, "1") as row:
                 line = code.at(scores, code.times(row.index, "%line"))
                 bound = code.seen(code.add(block.index, row.index), "1")
-                end = code.add(seen, str(lanes - 1))
-                with code.loop("0", end, str(lanes), [code.constant(-float("inf"))]) as at:
+                end, own = (code.add(count, str(lanes - 1)) for count in (seen, bound))
+                with code.loop("0", own, str(lanes), [code.constant(-float("inf"))]) as at:
                     x = code.scaled(line, at.index, bound, factor)
                     code.store(x, line, at.index)
                     at.next = [code.call("maxnum", at.values[0], x)]
                 most = code.reduced("fmax", at.values[0])
                 every = code.all_of(most)
-                with code.loop("0", end, str(lanes), [code.constant(0.0)]) as at:
+                with code.loop("0", own, str(lanes), [code.constant(0.0)]) as at:
                     x = code.power(code.minus(code.load(line, at.index), every))
                     code.store(x, line, at.index)
                     at.next = [code.plus(at.values[0], x)]
                 inverse = code.put(f"fdiv float 1.0, {code.reduced('fadd', at.values[0])}")
                 share = code.all_of(inverse)
-                with code.loop("0", end, str(lanes)) as at:
+                with code.loop("0", own, str(lanes)) as at:
                     code.store(code.mul(code.load(line, at.index), share), line, at.index)
+                code.clear([line], at.index, end)
                 index = code.times(code.add(code.add(before, block.index), row.index), "2")
                 code.keep(most, "%stats", index)
                 code.keep(inverse, "%stats", code.add(index, "1"))
@@ -168,8 +180,8 @@ def backward(lanes: int, rows: int, panel: int) -> str:
                 index = code.times(code.add(code.add(before, block.index), row.index), "2")
                 most, share = code.spread("%stats", index), code.spread("%stats", code.add(index, "1"))
                 bound = code.seen(code.add(block.index, row.index), "1")
-                end = code.add(seen, str(lanes - 1))
-                with code.loop("0", end, str(lanes), [code.constant(0.0)]) as at:
+                end, own = (code.add(count, str(lanes - 1)) for count in (seen, bound))
+                with code.loop("0", own, str(lanes), [code.constant(0.0)]) as at:
                     x = code.minus(code.scaled(weight, at.index, bound, factor), most)
                     p = code.mul(code.power(x), share)
                     code.store(p, weight, at.index)
@@ -177,9 +189,10 @@ def backward(lanes: int, rows: int, panel: int) -> str:
                     code.store(inside, slope, at.index)
                     at.next = [code.fma(p, inside, at.values[0])]
                 mean = code.all_of(code.reduced("fadd", at.values[0]))
-                with code.loop("0", end, str(lanes)) as at:
+                with code.loop("0", own, str(lanes)) as at:
                     p, change = code.load(weight, at.index), code.minus(code.load(slope, at.index), mean)
                     code.store(code.mul(code.mul(p, change), factor), slope, at.index)
+                code.clear([weight, slope], at.index, end)
             c = code.at("%gq", code.times(code.add(before, block.index), "%depth"))
             code.multiply(slopes, lines, c, (count, "%depth", seen), "%columns", ("%line", "1", "%depth"), "0")
             code.pack(of_g, some_g, count, "%width", "%g_row", "%g_step")
