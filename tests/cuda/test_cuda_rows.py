@@ -58,6 +58,14 @@ def test_norms(name, shape, gpu):
     same(graded(NORMS[name]), x, w, b, tolerance=2e-5)
 
 
+@pytest.mark.parametrize("name", ["layer norm", "RMS norm"])
+@pytest.mark.parametrize("columns", [4096, 5001])
+def test_norms_of_wide_rows_of_16_bits(name, columns, gpu):
+    """... which stay narrow while a row is joined."""
+    x, w, b = [genesis.randn(*shape).to(genesis.float16) for shape in ((3, columns), (columns,), (columns,))]
+    same(graded(NORMS[name]), x, w, b, tolerance=8e-3)
+
+
 def test_a_norm_is_one_launch_and_its_gradients_three(gpu):
     x = genesis.randn(8, 16, device="cuda", requires_grad=True)
     w, b = (genesis.ones(16, device="cuda", requires_grad=True) for _ in range(2))

@@ -214,8 +214,8 @@ def test_rows_of_logits_that_begin_anywhere_are_read_16_bytes_at_a_time():
 
 def test_a_processor_has_another_program_where_that_takes_a_few_registers(monkeypatch):
     """... of which none are spilled then."""
-    steps = {(70, 8): 64, (72, 8): 64, (136, 8): 128, (68, 16): 64}
-    others = [(73, 8), (64, 8), (48, 8), (255, 8), (32, 32)]  # many fewer, no more programs, enough of them
+    steps = {(70, 8): 64, (80, 8): 64, (96, 8): 80, (136, 8): 128, (68, 16): 64}
+    others = [(97, 8), (64, 8), (48, 8), (255, 8), (32, 32)]  # many fewer, no more programs, enough of them
     assert {each: triton._fewer(*each) for each in steps} == steps and not any(
         [triton._fewer(*each) for each in others]
     )
@@ -230,6 +230,16 @@ def test_a_processor_has_another_program_where_that_takes_a_few_registers(monkey
     assert resources() == (registers - 8, 0)
     monkeypatch.setattr(triton, "_fewer", lambda *_: 32)  # too few
     assert resources() == (registers, 0)
+
+
+def test_four_rows_of_a_layer_norm_are_under_way_on_a_processor():
+    """Elements of 16 bits stay two in a register: with as many as float32 takes there would be three rows."""
+    norm = lambda x, w, b: F.layer_norm(x, (8192,), w, b)
+    (code,) = kernels_of(norm, (64, 8192), (8192,), (8192,), dtype="bfloat16")
+    assert code.warps == 8 and "stays_narrow" in code.source
+    made = triton.compiled(code.source, code.signature, (0, 1, 2, 3), code.warps)
+    registers, stack = triton.resources(made.image)
+    assert registers <= 64 and stack == 0
 
 
 @pytest.mark.slow

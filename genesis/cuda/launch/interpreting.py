@@ -21,7 +21,7 @@ _UFUNCS = {
     "atan2": "arctan2", "pow": "power",
 }  # fmt: skip
 # of `genesis.jit.lowering.triton_activations`
-_INSTRUCTIONS = {"power_of_two": np.exp2, "reciprocal": np.reciprocal}
+_INSTRUCTIONS = {"power_of_two": np.exp2, "reciprocal": np.reciprocal, "stays_narrow": np.copy}
 _REDUCTIONS = {"largest": np.max, "smallest": np.min}  # of `emit_triton`, which the interpreter does one by one
 
 

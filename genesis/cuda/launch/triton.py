@@ -24,7 +24,7 @@ WARP = 32
 REGISTERS, THREADS = 1 << 16, 1 << 11  # of a processor
 LITTLE = 1 << 10  # bytes of shared memory, of a kernel that has no tiles there: it waits for the device's memory
 MANY, FEW = 8, 4  # warps of a program that is one of few on a processor: another one is a third more
-FEWER = 8  # registers that a thread may do without
+FEWER = 16  # registers that a thread may do without
 HOPPER = 90  # compute capability 9.0
 
 

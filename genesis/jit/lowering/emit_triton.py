@@ -50,6 +50,7 @@ LANES = 1024  # of a block of rounds
 WIDTH, NARROW = 128, (8, 32)  # rows of a block, where rows are few and columns many; where columns are not divided
 FEW, MANY = 132, 32  # blocks of all lanes, and columns, that are few and many: one for each processor of an H100
 BLOCK = 1 << 11  # lanes that go down columns together, and those of a block of a chunk
+WIDE = 1 << 12  # lanes of a row that are many for the registers of a program: 32 or more of each thread
 EACH = 1 << 8  # lanes of a warp, where totals of columns take registers as well
 FEWER = 3 * FEW  # programs that go through many rounds, if there are fewer: each has twice as many lanes and warps
 STAGES, DEEPEST = 3, 8  # rounds that are under way at once, if what they read fits into
@@ -387,6 +388,8 @@ class _Writer(Values):
 
     def _at_once(self, loop: For, axes: list[Axis], extent: int, lanes: int) -> None:
         key = ("lanes", tuple(axes))
+        if lanes >= WIDE and not loop.totals and self._known(key) is not None:
+            self._stay_narrow(axes)
         at = self.once(key, f"tl.arange(0, {lanes})")
         before = self.mask, self.axes, self.lanes
         self.mask = self.once(("mask", *key), f"{at} < {extent}") if extent % lanes else ""

@@ -22,6 +22,7 @@ from genesis.jit.lowering.loops import (
     Total,
     Value,
     arguments,
+    loads_of,
     values_of,
 )
 from genesis.jit.lowering.triton_code import applied, cast, chosen, type_of
@@ -161,6 +162,19 @@ class Values:
                 count = self.once(("wide", count), f"{count}.to(tl.int64)") if wide else count
                 terms.append(count if stride == 1 else f"{count} * {stride}")
         return " + ".join(terms) or "0"
+
+    def _stay_narrow(self, axes: Sequence[Axis]) -> None:
+        """Let elements of 16 bits along some axes be what is kept of them from here on: two in a register. What was computed
+        of them is computed again where it is wanted.
+        """
+        scope, along = self.scopes[-1], set(axes)
+        read = [v for v in scope if isinstance(v, Load) and v.dtype.itemsize == 2 and self._varies(v, axes)]
+        for load in read:
+            scope[load] = self.name(f"stays_narrow({scope[load]})")
+        wide = [v for v in scope if isinstance(v, Expression) and along & self.needs(v)]
+        for value in wide:
+            if not {*read}.isdisjoint(loads_of(value)):
+                del scope[value]
 
     def _address(self, each: Load | Store) -> str:
         text = f"p{each.operand} + ({self._offset(each.at)})"
