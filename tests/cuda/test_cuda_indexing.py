@@ -543,3 +543,34 @@ def test_gradients_of_windows_are_not_sorted(way, dtype, monkeypatch):
     x = genesis.randn(3, 4, 8).to(getattr(genesis, dtype)).requires_grad_()
     with emulated(way):
         same(gradients, x, tolerance=1e-2 if dtype == "bfloat16" else 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("sort", lambda x: genesis.sort(x, 1, descending=True).values),
+        ("sort of columns", lambda x: genesis.sort(x, 0).values),
+        ("topk", lambda x: genesis.topk(x, 5).values),
+        ("kthvalue", lambda x: genesis.kthvalue(x, 3).values),
+    ],
+)
+def test_gradients_of_what_is_sorted_sort_nothing(name, function):
+    """No place gets two of them: elements are put where they were."""
+    x = genesis.randn(6, 40)
+    weights = genesis.arange(function(x).numel()).reshape(function(x).shape) + 1.0
+    with emulated() as driver:
+        there = x.to("cuda").requires_grad_()
+        y, g = function(there), weights.to("cuda")
+        genesis.autograd.grad(y, there, g, retain_graph=True)
+        before = driver.calls["launch"]
+        (gradient,) = genesis.autograd.grad(y, there, g)
+        assert driver.calls["launch"] - before == 1, name
+        here = x.clone().requires_grad_()
+        (expected,) = genesis.autograd.grad(function(here), here, weights)
+        assert gradient.tolist() == expected.tolist()
+
+
+def test_the_gradient_of_running_extremes_adds(gpu):
+    """... as one place has several."""
+    x = genesis.tensor([[1.0, 3.0, 2.0, 0.0]], requires_grad=True)
+    same(lambda x: genesis.autograd.grad(genesis.cummax(x, 1).values.sum(), x)[0], x)

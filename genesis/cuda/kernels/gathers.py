@@ -196,7 +196,7 @@ def take_index(input: CudaArray, indices: CudaArray | None, key: Any) -> Any:
     return _taken(input, read, target.shape, about, not row, by_tensors and not target.offset)
 
 
-def gather_at(input: CudaArray, dim: int, index: CudaArray) -> Any:
+def gather_at(input: CudaArray, dim: int, index: CudaArray, distinct: bool = False) -> Any:
     """Elements named along a dimension, by numbers of which none is below 0, or the launch that reads them."""
     x = bits(input)
     if x is None or not index.ndim:

@@ -217,7 +217,7 @@ def _sums(dtype: Any) -> bool:
     return dtype in HALVES or dtype.kind in "fi" or dtype.name == "uint8"
 
 
-def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArray) -> Any:
+def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArray, distinct: bool = False) -> Any:
     if not index.ndim or not _sums(input.dtype) or math.prod(shape) >= LAST or index.size > LAST:
         return NotImplemented
     if not index.size:
@@ -235,8 +235,11 @@ def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArr
     )
     some = moves.part(input, tuple([slice(0, n) for n in index.shape]))
     about = "scatter_sum", f"dim {dim} of size {shape[dim]}"
-    if index.shape[dim] == 1:  # no two meet, as in the gradient of a largest element: nothing is sorted
-        MEMORY.fill(out, 0)
+    if (
+        distinct or index.shape[dim] == 1
+    ):  # no two meet, as in the gradient of a sort or a largest element: nothing is sorted
+        if index.shape != out.shape:
+            MEMORY.fill(out, 0)
         to, where = Placed(out, goal.strides, goal.reached), Placed(index, index.strides, ((1, 0),))
         start(ONE, index.shape, [to, where, Placed(some, some.strides)], about=about)
         return out

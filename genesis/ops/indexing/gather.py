@@ -82,12 +82,12 @@ def _grid(shape: tuple[int, ...]) -> Any:
 
 
 @indexing(
-    {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)},
-    infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device),
+    {"input": lambda g, input_shape, dim, index, distinct: scatter_sum(g, input_shape, dim, index, distinct)},
+    infer=lambda input, dim, index, distinct: Spec(index.shape, input.dtype, input.device),
     dtypes=_ALL,
 )
-def gather_at(input: Array, dim: int, index: Array) -> Any:
-    """Elements named by an index array along ``dim``; what `gather` calls.
+def gather_at(input: Array, dim: int, index: Array, distinct: bool = False) -> Any:
+    """Elements named by an index array along ``dim``, none of them twice if they are ``distinct``; what `gather` calls.
 
     >>> import genesis
     >>> genesis.gather(genesis.tensor([1., 2.]), 0, genesis.tensor([1]))
@@ -96,16 +96,23 @@ def gather_at(input: Array, dim: int, index: Array) -> Any:
     return packed(np.asarray(input[along_key(index, dim)])) if index.ndim else input.reshape(()).copy()
 
 
-samples(gather_at, lambda t: [case(t(3, 4), 1, wrap(np.array([[0, 1], [3, 3]])))])
+samples(
+    gather_at,
+    lambda t: [
+        case(t(3, 4), 1, wrap(np.array([[0, 1], [3, 3]]))),
+        case(t(3, 4), 1, wrap(np.array([[0, 1], [3, 2]])), True),
+    ],
+)
 
 
 @indexing(
-    {"input": lambda g, dim, index: gather_at(g, dim, index)},
-    infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
+    {"input": lambda g, dim, index, distinct: gather_at(g, dim, index, distinct)},
+    infer=lambda input, shape, dim, index, distinct: Spec(tuple(shape), input.dtype, input.device),
     dtypes="fci",
 )
-def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Array) -> Any:
-    """Zeros of a shape, with elements added at the places of an index array along ``dim``: the transpose of `gather`.
+def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Array, distinct: bool = False) -> Any:
+    """Zeros of a shape, with elements added at the places of an index array along ``dim``, no two at one place if these are
+    ``distinct``: the transpose of `gather`.
 
     >>> import genesis
     >>> from importlib import import_module
@@ -114,11 +121,21 @@ def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Array) -> A
     """
     out = np.zeros(shape, input.dtype)
     if index.size:
-        add_at(out, along_key(index, dim), input[tuple(slice(0, n) for n in index.shape)])
+        key, some = along_key(index, dim), input[tuple(slice(0, n) for n in index.shape)]
+        if distinct:
+            out[key] = some
+        else:
+            add_at(out, key, some)
     return out
 
 
-samples(scatter_sum, lambda t: [case(t(2, 2), (3, 4), 1, wrap(np.array([[0, 1], [3, 3]])))])
+samples(
+    scatter_sum,
+    lambda t: [
+        case(t(2, 2), (3, 4), 1, wrap(np.array([[0, 1], [3, 3]]))),
+        case(t(2, 2), (3, 4), 1, wrap(np.array([[0, 1], [3, 2]])), True),
+    ],
+)
 
 
 _AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731

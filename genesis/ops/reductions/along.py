@@ -230,9 +230,11 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
     return expand(reduced, shape)
 
 
-def pick(input: Tensor, dim: int, indices: Tensor, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """One element along ``dim`` for each index, and the indices; the gradient goes back to where they were."""
-    values = gather_at(input, dim, indices)
+def pick(input: Tensor, dim: int, indices: Tensor, keepdim: bool, distinct: bool = True) -> tuple[Tensor, Tensor]:
+    """One element along ``dim`` for each index, and the indices; the gradient goes back to where they were, which is
+    ``distinct`` places: none is named twice.
+    """
+    values = gather_at(input, dim, indices, distinct)
     return (values, indices) if keepdim else (_without(values, dim), _without(indices, dim))
 
 

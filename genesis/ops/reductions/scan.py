@@ -235,7 +235,7 @@ samples(running_position, lambda t: [case(t(3, 4), 1, True), case(t(3, 4), 0, Fa
 def _running(name: str, input: Tensor, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     dim = normalize_dim(name, dim, input.ndim)
     check_ordered(name, input)
-    return pick(input, dim, running_position(input, dim, largest), True)
+    return pick(input, dim, running_position(input, dim, largest), True, distinct=False)
 
 
 @composite(dtypes="fib", out=True)
