@@ -21,7 +21,8 @@ from genesis.core.graph.switches import HISTORY_WATCHES as HISTORY_WATCHES
 LIMIT = 64  # lines of the program
 
 Position = tuple[CodeType | None, int]
-_cuts: dict[Position, tuple[str, weakref.ref[Any], Position]] = {}  # the newest last
+# what it was, in the block that was opened where, and of which node; the newest last
+_cuts: dict[Position, tuple[str, Position | None, weakref.ref[Any]]] = {}
 BLOCKS = [0]  # how many no_grad blocks a program has opened
 
 
@@ -83,21 +84,29 @@ def _described(node: Any) -> str:
     )
 
 
-def note(what: str, edge: Any, frame: FrameType | None) -> None:
-    """A value from ``edge`` left the graph in (or above) this frame."""
+def note(what: str, edge: Any, frame: FrameType | None, block: Position | None = None) -> None:
+    """A value from ``edge`` left the graph in (or above) this frame, in a block that was opened at ``block``."""
     position = user_site(frame)
     if position[0] is None:
         return
     with suppress(KeyError, RuntimeError, StopIteration):  # another thread was at it
         _cuts.pop(position, None)
-        _cuts[position] = (what, weakref.ref(getattr(edge, "node", edge)), position)
+        _cuts[position] = (what, block, weakref.ref(getattr(edge, "node", edge)))
         if len(_cuts) > LIMIT:
             del _cuts[next(iter(_cuts))]
 
 
 def cuts() -> list[Cut]:
     """What was noted, the newest first."""
-    return [Cut(what, site_of(*position), ref()) for what, ref, position in reversed(list(_cuts.values()))]
+    return [
+        Cut(what + _of_block(block), site_of(*position), ref())
+        for position, (what, block, ref) in reversed(list(_cuts.items()))
+    ]
+
+
+def _of_block(position: Position | None) -> str:
+    block = None if position is None else site_of(*position)
+    return "" if block is None else f" (the block of {block.location})"
 
 
 def forget_cuts() -> None:
@@ -157,10 +166,7 @@ def history_used(*edges: Any) -> None:
             return
         what, position, outer, _ = entry
         if _settle(entry):
-            edge = next(e for e in edges if e is not None)
-            block = site_of(*position)
-            where = "" if block is None else f" (the block of {block.location})"
-            note(what + where, edge, sys._getframe(2))
+            note(what, next(e for e in edges if e is not None), sys._getframe(2), position)
             return
         entry = outer
 
