@@ -28,6 +28,73 @@ def test_clipping_as_pytorch(norm):
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+def test_gradients_of_many_parameters_are_clipped_like_each_of_them():
+    rng = np.random.default_rng(0)
+    whole = genesis.tensor(rng.normal(size=(4, 3)).astype("float32"))
+    grads = [
+        genesis.tensor(rng.normal(size=(3, 2)).astype("float32")).t(),  # in another order
+        whole[1:3],  # a view
+        genesis.tensor(rng.normal(size=0).astype("float32")),
+        genesis.tensor(np.float32(0.5)),
+    ]
+    params = [genesis.zeros(g.shape, requires_grad=True) for g in grads]
+    for p, g in zip(params, grads, strict=True):
+        p.grad = g
+    before, others = [g.numpy().copy() for g in grads], whole[0].numpy().copy()
+    expected = np.sqrt(sum(float((b.astype("float64") ** 2).sum()) for b in before))
+    versions = [g._version for g in grads]
+    total = utils.clip_grad_norm_(params, 1.0)
+    np.testing.assert_allclose(total.item(), expected, rtol=1e-6)
+    for g, b, version in zip(grads, before, versions, strict=True):
+        np.testing.assert_allclose(g.numpy(), b / (expected + 1e-6), rtol=1e-6)
+        assert g._version == version + 1
+    np.testing.assert_array_equal(whole[0].numpy(), others)
+    utils.clip_grad_value_(params, 0.1)
+    assert all(float(g.abs().max()) <= np.float32(0.1) for g in grads if g.numel())
+    twice = genesis.ones(1, requires_grad=True)
+    twice.grad = genesis.tensor([2.0])
+    utils.clip_grads_with_norm_([twice, twice], 1.0, genesis.tensor(2.0))
+    np.testing.assert_allclose(twice.grad.numpy(), [0.5], rtol=1e-5)  # once for each time it is named, as PyTorch
+
+
+def test_clipping_is_a_write_that_saved_tensors_notice():
+    for clip in (lambda p: utils.clip_grad_norm_([p], 0.1), lambda p: utils.clip_grad_value_([p], 0.1)):
+        p, x = genesis.ones(3, requires_grad=True), genesis.ones(3, requires_grad=True)
+        p.grad = genesis.full((3,), 2.0)
+        y = (x * p.grad).sum()
+        clip(p)
+        with pytest.raises(RuntimeError, match="modified in place by (mul|clamp)_"):
+            y.backward()
+
+
+def test_clipping_leaves_gradients_that_share_memory_apart():
+    a, b = genesis.zeros(2, requires_grad=True), genesis.zeros(2, requires_grad=True)
+    given = genesis.tensor([3.0, 4.0])
+    (a + b).backward(given)
+    utils.clip_grad_norm_([a], 1.0)
+    assert b.grad.tolist() == [3.0, 4.0] and given.tolist() == [3.0, 4.0]
+    kept = []
+    c = genesis.zeros(2, requires_grad=True)
+    c.register_hook(kept.append)
+    (c * 1).backward(given)
+    utils.clip_grad_value_([c], 1.0)
+    assert kept[0].tolist() == [3.0, 4.0] and c.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtypes", [("float64", "float64"), ("float32", "float64"), ("float16", "float32")])
+def test_clipping_gradients_of_other_dtypes(dtypes):
+    params = []
+    for name in dtypes:
+        p = genesis.ones(2, dtype=getattr(genesis, name), requires_grad=True)
+        p.grad = genesis.tensor([3.0, 4.0], dtype=p.dtype)
+        params.append(p)
+    total = utils.clip_grad_norm_(params, 1.0)
+    np.testing.assert_allclose(float(total), np.sqrt(50), rtol=1e-3)
+    for p in params:
+        assert p.grad.dtype is p.dtype
+        np.testing.assert_allclose(p.grad.tolist(), np.array([3.0, 4.0]) / np.sqrt(50), rtol=1e-3)
+
+
 def test_gradients_that_are_no_numbers():
     p = genesis.ones(1, requires_grad=True)
     p.grad = genesis.tensor([float("nan")])

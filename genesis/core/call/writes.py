@@ -115,6 +115,29 @@ def bump_all(tensors: Sequence[Tensor], name: str) -> None:
                 counter.last = last
 
 
+def write_all(tensors: Sequence[Tensor], name: str, change: Callable[[Any], object]) -> list[Tensor]:
+    """Let ``change`` write to the NumPy arrays of those tensors where that is all there is to do, and count a write of
+    each; gives the others, which need a call each.
+    """
+    if ACTIVE or LEVELS:
+        return [*tensors]
+    here: list[Tensor] = []
+    others: list[Tensor] = []
+    recording = grad_mode.get()
+    for x in tensors:
+        array, counter = x._array, x._counter
+        plain = (
+            array.__class__ is np.ndarray and array.flags.writeable and not (counter is INFERENCE or counter is SHARED)
+        )
+        (here if plain and (x._node is x._view is None or not recording) else others).append(x)
+    if here:
+        bump_all(here, name)  # before: what an error, or Ctrl-C, leaves half written counts as written
+        with np.errstate(all="ignore"):
+            for x in here:
+                change(x._array)
+    return others
+
+
 def inplace(
     op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tensor:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.late import Late
+from genesis.base.quiet import quietly
+from genesis.core.call.halves import F32, F64
+from genesis.core.call.kinds import ALL_DIMS
 from genesis.core.call.refusal import explain_all
+from genesis.core.call.writes import write_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.site import warn_user
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.switches import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.creation.outside import tensor
 from genesis.ops.reductions.norms import norm
 from genesis.ops.shapes.join import stack
@@ -56,6 +64,12 @@ def get_total_norm(
 def _total_norm(tensors: list[Any], layouts: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
     if not tensors:
         return tensor(0.0)
+    if (
+        layouts.count(None) == len(layouts)
+        and 0 <= norm_type < math.inf
+        and (norms := _plain_norms(tensors, norm_type)) is not None
+    ):
+        return _checked(norm(norms, norm_type), error_if_nonfinite)
     parts = [_norm_of_one(t, at, norm_type) for t, at in zip(tensors, layouts, strict=True)]
     together = [part.to(parts[0].device) for part in parts]
     by_group: dict[str, list[int]] = {}  # of ranks that have other parts
@@ -67,15 +81,42 @@ def _total_norm(tensors: list[Any], layouts: list[Any], norm_type: float, error_
         whole = of_ranks.sum(0) if norm_type == 0 else norm(of_ranks, norm_type, dim=0)
         for i, each in zip(sharded, whole.unbind(0), strict=True):
             together[i] = each
-    total: Any = norm(stack(together), norm_type)
+    total = _checked(norm(stack(together), norm_type), error_if_nonfinite)
+    mesh = next((at.mesh for at in layouts if at is not None), None)
+    return total if mesh is None else _dtensor.Distributed.same(total, mesh)  # type: ignore[no-any-return]
+
+
+def _checked(total: Tensor, error_if_nonfinite: bool) -> Tensor:
     if error_if_nonfinite and not bool(total.isfinite()):
         raise GraphError(
             message(
                 "clip_grad_norm_", f"the total norm is {float(total)}", hint="error_if_nonfinite=False clips anyway"
             )
         )
-    mesh = next((at.mesh for at in layouts if at is not None), None)
-    return total if mesh is None else _dtensor.Distributed.same(total, mesh)  # type: ignore[no-any-return]
+    return total
+
+
+def _plain_norms(tensors: list[Any], norm_type: float) -> Tensor | None:
+    """The norms of tensors in one tensor, where they are NumPy's of one dtype without history: as the op gives them,
+    without a call of it for each. None of others.
+    """
+    kind = tensors[0]._array.dtype
+    if ACTIVE or LEVELS or (kind is not F32 and kind is not F64):
+        return None
+    for t in tensors:
+        array = t._array
+        if (
+            t.__class__ is not Tensor
+            or t._node is not None
+            or array.__class__ is not np.ndarray
+            or array.dtype is not kind
+        ):
+            return None
+    return wrap(np.array(quietly(_norms, norm.op.kernel, [t._array for t in tensors], norm_type), kind))  # type: ignore[attr-defined]
+
+
+def _norms(kernel: Any, arrays: list[Any], norm_type: float) -> list[Any]:
+    return [kernel(array, norm_type, ALL_DIMS[array.ndim], False, None) for array in arrays]
 
 
 def _local(t: Any) -> Any:
@@ -90,12 +131,19 @@ def _norm_of_one(t: Any, layout: Any, norm_type: float) -> Any:
     return norm(t, norm_type)
 
 
-@no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale gradients in place as if ``total_norm`` were their norm, so that it is at most ``max_norm``."""
+    _scale(_grads("clip_grads_with_norm_", parameters), max_norm, total_norm)
+
+
+@no_grad()
+def _scale(gradients: list[Any], max_norm: float, total_norm: Tensor) -> None:
     total = total_norm.full_tensor() if getattr(total_norm, "_layout", None) is not None else total_norm  # type: ignore[attr-defined]
     factor = (_number(max_norm) / (total + 1e-6)).clamp(max=1.0)
-    for g in _grads("clip_grads_with_norm_", parameters):
+    number = factor._array
+    if number.__class__ is np.ndarray and all([g._array.dtype is number.dtype for g in gradients]):
+        gradients = write_all(gradients, "mul_", lambda array: np.multiply(array, number, out=array))
+    for g in gradients:
         g.mul_(factor.to(g.device))
 
 
@@ -116,11 +164,10 @@ def clip_grad_norm_(
     several = _listed("clip_grad_norm_", parameters)
     if not several:
         warn_user(message("clip_grad_norm_", "there are no parameters", hint="a generator can be used once"))
-    having = [p for p in several if _own_grad(p) is not None]
-    total = _total_norm(
-        [_own_grad(p) for p in having], [p._layout for p in having], float(norm_type), error_if_nonfinite
-    )
-    clip_grads_with_norm_(several, max_norm, total)
+    having = [(p, g) for p in several if (g := _own_grad(p)) is not None]
+    gradients = [g for _, g in having]
+    total = _total_norm(gradients, [p._layout for p, _ in having], float(norm_type), error_if_nonfinite)
+    _scale(gradients, max_norm, total)
     return total
 
 
@@ -139,8 +186,14 @@ def clip_grad_norm(
 @no_grad()
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Limit each gradient element to $\\pm$ ``clip_value``, in place."""
-    for g in _grads("clip_grad_value_", parameters):
-        g.clamp_(-_number(clip_value), _number(clip_value))
+    low, high = -_number(clip_value), _number(clip_value)
+    gradients = _grads("clip_grad_value_", parameters)
+    if low.__class__ is float and low <= high and all([g._array.dtype in (F32, F64) for g in gradients]):
+        gradients = write_all(
+            gradients, "clamp_", lambda array: np.minimum(np.maximum(array, low, out=array), high, out=array)
+        )
+    for g in gradients:
+        g.clamp_(low, high)
 
 
 explain_all(globals())

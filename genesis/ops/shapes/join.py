@@ -149,6 +149,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 )
             )
     d = normalize_dim("stack", dim, len(shape) + 1)
+    if not (shape or ACTIVE or LEVELS) and all([_is_number(x, first._array.dtype) for x in tensors]):
+        return wrap(np.array([x._array for x in tensors], first._array.dtype))  # losses, norms: a tenth of the time
     if d == len(shape):
         return cat([unsqueeze(x, d) for x in tensors], d)
     joined, shape = cat(tensors, d), (*shape[:d], len(tensors), *shape[d:])
@@ -158,6 +160,11 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     out = reshape(joined, shape)  # one view, not one of each tensor
     out._view = None  # of what nobody else has: it is no view for those who write to it
     return out
+
+
+def _is_number(x: Tensor, dtype: Any) -> bool:
+    """Whether a 0-d tensor is an array of NumPy's of one of its dtypes, without history."""
+    return x._node is None and x._array.__class__ is np.ndarray and x._array.dtype is dtype and dtype.kind in "fciub"
 
 
 samples(stack, lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])])
