@@ -574,3 +574,26 @@ def test_the_gradient_of_running_extremes_adds(gpu):
     """... as one place has several."""
     x = genesis.tensor([[1.0, 3.0, 2.0, 0.0]], requires_grad=True)
     same(lambda x: genesis.autograd.grad(genesis.cummax(x, 1).values.sum(), x)[0], x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i, m: x[i],
+        lambda x, i, m: x[m],
+        lambda x, i, m: x[:, i],
+        lambda x, i, m: x[i, i],
+        lambda x, i, m: x[m, 1:],
+        lambda x, i, m: genesis.autograd.grad(x[i].square().sum(), x)[0],
+        lambda x, i, m: x.clone().index_put_((i,), genesis.full((), 3.0, device=x.device)),
+    ],
+)
+def test_an_index_of_the_cpu_is_copied_to_the_tensor(gpu, function):
+    i, m = genesis.tensor([2, 0]), genesis.tensor([True, False, True, False])
+    same(lambda x: function(x, i, m), genesis.arange(12.0).reshape(4, 3).requires_grad_())
+    there = genesis.zeros(4, 3, device="cuda")
+    there[i] = 1.0
+    there[m] += 1.0
+    assert there[:, 0].tolist() == [2.0, 0.0, 2.0, 0.0]
+    with pytest.raises(RuntimeError, match="the tensor is on cpu, the index on cuda:0"):
+        genesis.zeros(4)[i.to("cuda")]

@@ -249,9 +249,9 @@ def check_index(name: str, x: Tensor, index: Tensor) -> None:
 
 
 def check_key(name: str, x: Tensor, key: Any) -> None:
-    """Refuse index tensors on another device."""
+    """Refuse index tensors on another device; those of the CPU are copied to where the tensor is."""
     for item in key if key.__class__ is tuple else (key,):
-        if isinstance(item, Tensor):
+        if isinstance(item, Tensor) and not (item._array.__class__ is np.ndarray and isinstance(x._array, DeviceArray)):
             check_index(name, x, item)
 
 
