@@ -53,7 +53,7 @@ FAMILIES = {
     "torch.nn.intrinsic": _QUANTIZED,
     "torch.nn.attention.bias": "masks are tensors, or those of genesis.nn.attention.flex_attention; is_causal=True is the upper left one",
     "torch.nn.attention.varlen": "genesis.nested holds sequences of several lengths, and scaled_dot_product_attention takes them",
-    "torch.nn.parallel": "there is no GPU code; DataParallel and DistributedDataParallel are there",
+    "torch.nn.parallel": "it is a part of DataParallel, which is there as are scatter and gather",
     "torch.nn.qat": _QUANTIZED,
     "torch.nn.quantized": _QUANTIZED,
     "torch.onnx": "of its names export, ONNXProgram and is_in_onnx_export are there",
