@@ -316,9 +316,20 @@ MIXED = {
 }
 
 
+OF_THE_CPU = "index", "mask", "setitem by index"  # an index of the CPU may stand there
+
+
+@pytest.mark.parametrize("name", OF_THE_CPU)
+def test_an_index_of_the_cpu_is_copied_to_where_the_tensor_is(name, pretend):
+    here, there, index = genesis.ones(2, 2), genesis.ones(2, 2, device=pretend), genesis.ones(2, 2)
+    expected, got = MIXED[name](here, index), MIXED[name](there, index)
+    assert here.equal(there.cpu()) and (got is None or (got.cpu().equal(expected) and got.device == there.device))
+
+
 @pytest.mark.parametrize("name", MIXED)
 def test_two_devices_are_an_error_that_names_both(name, pretend):
-    for one, other in ((pretend, "cpu"), ("cpu", pretend), (pretend, second(pretend))):
+    pairs = [(pretend, "cpu"), ("cpu", pretend), (pretend, second(pretend))]
+    for one, other in pairs[name in OF_THE_CPU :]:
         a, b = genesis.ones(2, 2, device=one), genesis.ones(2, 2, device=other)
         with pytest.raises(DeviceError) as caught:
             MIXED[name](a, b)

@@ -22,7 +22,7 @@ from genesis.ops.pointwise.choice import where
 from genesis.ops.products.sparse import SparseTensor
 from genesis.ops.reductions.norms import norm
 from genesis.core.call.kinds.indexing import AT, ROW
-from genesis.ops.indexing.index import take_index
+from genesis.ops.indexing.index import check_index, take_index
 from genesis.ops.indexing.keys import in_range
 
 
@@ -124,6 +124,7 @@ def _rows(weight: Tensor, input: Tensor) -> Tensor:
     if plain and kind is np.ndarray:
         rows = take_index(weight, wrap(input._array.reshape(-1)), (AT,))
     else:
+        check_index("embedding", weight, input)
         rows = weight[input.reshape(-1)]
     return rows if input.ndim == 1 else rows.reshape((*input._array.shape, weight._array.shape[1]))  # type: ignore[no-any-return]
 
