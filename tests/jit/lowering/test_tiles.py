@@ -26,20 +26,27 @@ def product(m, n, k, lines=False, adds=False):
     return Product(m, n, k, a, (0, n, 1), (0, n, 1), None, (), adds)
 
 
-@pytest.mark.parametrize(("n", "tile"), [(64, (6, 4)), (128, (8, 3)), (48, (8, 3)), (80, (8, 3)), (32, (12, 2))])
-def test_sums_stay_in_registers(n, tile, monkeypatch):
+TILES = [(16, 64, (6, 4)), (16, 128, (8, 3)), (16, 48, (8, 3)), (16, 80, (8, 3)), (16, 32, (12, 2)), (8, 128, (6, 2)), (8, 8, (8, 1))]  # fmt: skip
+PROCESSORS = {16: ("skylake-avx512", "-prefer-256-bit"), 8: ("haswell", "")}
+
+
+@pytest.mark.parametrize(("lanes", "n", "tile"), TILES)
+@pytest.mark.parametrize("lines", [False, True])
+def test_sums_stay_in_registers(lanes, n, tile, lines, monkeypatch):
     """As many multiplications as a tile has vectors, in one loop, and nothing of it on the stack."""
-    monkeypatch.setattr(loops, "width", lambda: 64)  # as that processor has them
-    llvm, p = native.binding(), product(96, n, 512, lines=True)
-    plan = Plan(p, 16)
+    monkeypatch.setattr(loops, "width", lambda: 4 * lanes)  # as that processor has them
+    llvm, p = native.binding(), product(96, n, 512, lines)
+    plan = Plan(p, lanes)
     assert (plan.rows, plan.vectors) == tile
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
-    machine = target.create_target_machine(cpu="skylake-avx512", features="-prefer-256-bit", opt=2)
-    lines = machine.emit_assembly(llvm.parse_assembly(code("k", p, plan, Tiles(16, p)))).splitlines()
-    at = [i for i, line in enumerate(lines) if re.search(r"vfmadd231ps.*%zmm", line)][: tile[0] * tile[1]]
-    inside = lines[at[0] : at[-1]]
+    cpu, features = PROCESSORS[lanes]
+    machine = llvm.Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(cpu, features, 2)
+    assembly = machine.emit_assembly(llvm.parse_assembly(code("k", p, plan, Tiles(lanes, p)))).splitlines()
+    multiplied = "vfmadd231ps.*%" + ("zmm" if lanes == 16 else "ymm")
+    at = [i for i, line in enumerate(assembly) if re.search(multiplied, line)][: tile[0] * tile[1]]
+    inside = assembly[at[0] : at[-1]]
+    assert len(at) == tile[0] * tile[1]
     assert not [line for line in inside if re.search(r"\(%rsp|^\.L", line)]
 
 
@@ -53,6 +60,14 @@ def test_few_blocks_of_rows_are_alike(n):
 def test_what_is_asked_for_ahead_are_rows_of_the_second_matrix():
     p = product(96, 48, 512, lines=True)
     assert code("k", p, Plan(p, 16), Tiles(16, p)).count("call void @llvm.prefetch") == 3
+
+
+def test_of_what_is_copied_with_avx2_the_next_panel_is_asked_for_and_rows_some_terms_later():
+    p = product(96, 48, 512, lines=True)
+    plan = Plan(p, 8)
+    assert plan.copies_a and plan.copies_b
+    asked = code("k", p, plan, Tiles(8, p)).count("call void @llvm.prefetch")
+    assert asked == plan.high // 16 + plan.width // 16 == 6 + 1
 
 
 @pytest.mark.parametrize("k", [1, FEWER - 1, FEWER, FEWER + 1, TERMS + 3, 700])
