@@ -12,7 +12,7 @@ from genesis.base.device import META
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.tracing import HostNumber, tracer
 from genesis.jit.arguments import Var
-from genesis.jit.numbers import Decision, Entry, Formula
+from genesis.jit.numbers import Decision, Entry, Formula, identity
 
 SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they have no dtype of their own
 
@@ -53,14 +53,16 @@ class AskedNumbers:
         return self.reads(Entry(holder, keys, title))
 
     def reads(self, entry: Entry, whole: bool = False) -> HostNumber:
-        """A number of the outside, an input of the graph; of one that is whole only decisions."""
+        """A number of the outside, an input of the graph."""
         return self._once(entry.identity(), lambda: self._number(entry, 0, True, whole))
 
     def combined(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> HostNumber:
         """What Python computes with a number of the host, another one."""
         formula, parts = _formula(name, number, others)
+        return self._made_of(formula, parts, formula.kind is int)
+
+    def _made_of(self, formula: Formula, parts: list[HostNumber], whole: bool) -> HostNumber:
         after, free = max([x.after for x in parts]), all([x.free for x in parts])
-        whole = any([x.whole for x in parts])
         behind = [self.asked_behind[x.var] for x in parts]
         first, last = min([b for b, _ in behind]), max([b for _, b in behind])
 
@@ -70,6 +72,14 @@ class AskedNumbers:
             return made
 
         return self._once((formula.identity(), after, first, last), make)
+
+    def computed(self, name: str, args: tuple[Any, ...]) -> HostNumber:
+        """What a function of `math` gives of numbers of which some are of the host, another one."""
+        numbers = [x for x in args if x.__class__ is HostNumber]
+        if not all([isinstance(x, int | float) for x in args]):
+            raise GraphError(message("trace", f"math.{name} of a number of the host and a {type(args[-1]).__name__}"))
+        formula = Formula(name, tuple([x.ask if x.__class__ is HostNumber else x for x in args]))
+        return self._made_of(formula, numbers, name in ("floor", "ceil"))
 
     def decided(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> bool:
         """What Python decides by a number of the host: the graph holds as long as it would decide in the same way."""
@@ -99,7 +109,9 @@ class AskedNumbers:
     def taken(self, number: HostNumber) -> Var:
         """The variable of a number that the graph computes with."""
         if number.whole:
-            raise GraphError(message("trace", "a whole number that Python decides by is computed with"))
+            raise GraphError(
+                message("trace", "a whole number of the host is computed with, which may decide about a dtype")
+            )
         if number.var not in self.after:
             self.after[number.var] = number.after
             at = len(self.numbers)  # they are asked for in the order of the counts
@@ -107,6 +119,19 @@ class AskedNumbers:
                 at -= 1
             self.numbers.insert(at, (number.var, number.ask))
         return number.var
+
+    def floating(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an op; beside tensors of floats a whole number is as good as a float of its value."""
+        if not any([x.__class__ is HostNumber and x.whole for x in args]):
+            return args
+        kinds = {x.dtype.kind for x in args if hasattr(x, "dtype") and hasattr(x, "shape")}
+        return tuple([self._as_float(x) if x.__class__ is HostNumber and kinds == {"f"} else x for x in args])
+
+    def _as_float(self, number: HostNumber) -> HostNumber:
+        if not number.whole:
+            return number
+        make = lambda: self._number(number.ask, number.after, number.free)
+        return self._once(("as a float", identity(number.ask), number.after), make)
 
     def advanced(self, counts: Any, key: str) -> None:
         self.counts.append((counts, key))
@@ -122,5 +147,17 @@ class AskedNumbers:
 def _formula(name: str, number: HostNumber, others: tuple[Any, ...]) -> tuple[Formula, list[HostNumber]]:
     """A formula, and the numbers of the host in it."""
     operands = (number, *others)
-    formula = Formula(name, tuple([x.ask if x.__class__ is HostNumber else x for x in operands]))
+    kind = int if _is_whole(name, operands) else float
+    formula = Formula(name, tuple([x.ask if x.__class__ is HostNumber else x for x in operands]), kind)
     return formula, [x for x in operands if x.__class__ is HostNumber]
+
+
+def _is_whole(name: str, operands: tuple[Any, ...]) -> bool:
+    """Whether Python computes with whole numbers here, and gives one."""
+    if not all([x.whole if x.__class__ is HostNumber else x is None or isinstance(x, int) for x in operands]):
+        return False
+    if name == "__pow__" and type(operands[1]) is int:
+        return operands[1] >= 0
+    if name in ("__pow__", "__rpow__"):
+        raise GraphError(message("trace", "a power whose exponent is a whole number of the host: it is whole or not"))
+    return name.startswith("__") and "truediv" not in name

@@ -174,12 +174,18 @@ class Unchanged:
 def _without(thing: Dependable, names: set[str]) -> Answers | None:
     """`Dependable._answers` where some attributes are of no matter."""
     own, answers = thing.__dict__, thing._answers()
-    left = [own.get(name) for name in names]
+    left, buffers = [own.get(name) for name in names], own.get("_buffers")
     return answers and [
-        (held, tuple([k for k in held if k not in names]) if held is own else keys)
+        (held, tuple([k for k in held if k not in names]) if held is own or held is buffers else keys)
         for held, keys in answers
         if not any([held is x for x in left])
     ]
+
+
+def _sources(thing: Dependable) -> dict[str, tuple[Any, Any]]:
+    """Where the attributes and buffers of a module are found."""
+    stores = thing.__dict__, thing.__dict__.get("_buffers") or {}
+    return {name: (store, name) for store in stores for name in store}
 
 
 class CapturedAsTheyWere:
@@ -334,7 +340,7 @@ class Guards:
         """The function asks a module or an optimizer."""
         if id(thing) not in self.unchanged:
             guard = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
-            guard.sources = lambda: {name: (thing.__dict__, name) for name in thing.__dict__}
+            guard.sources = lambda: _sources(thing)
             self.unchanged[id(thing)] = guard
             self.things.append(thing)
         elif thing._begins_later:  # some of it may have begun since

@@ -5,6 +5,7 @@ They are equal where they ask the same of the same things, so that a compiled ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CellType
@@ -59,22 +60,30 @@ class Entry:
 
 
 class Formula:
-    """What Python computes with numbers of the host: a method of floats, and what it is called with."""
+    """What Python computes with numbers of the host: a method of floats (of whole numbers, where all of them are), or a
+    function of `math`, and what it is called with.
+    """
 
-    __slots__ = ("name", "parts")
+    __slots__ = ("kind", "name", "parts")
 
-    def __init__(self, name: str, parts: tuple[Any, ...]) -> None:
-        self.name, self.parts = name, parts
+    def __init__(self, name: str, parts: tuple[Any, ...], kind: type = float) -> None:
+        self.name, self.parts, self.kind = name, parts, kind
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return getattr(self.kind if self.name.startswith("__") else math, self.name)  # type: ignore[no-any-return]
 
     def __call__(self) -> Any:
-        return getattr(float, self.name)(*[None if x is None else float(x() if callable(x) else x) for x in self.parts])
+        kind = self.kind
+        return self.function(*[None if x is None else kind(x() if callable(x) else x) for x in self.parts])
 
     def of(self, new: Callable[[Any], Any]) -> Formula:
         """The same of other things: ``new(x)`` stands for a question ``x``."""
-        return Formula(self.name, tuple([new(x) if callable(x) else x for x in self.parts]))
+        return Formula(self.name, tuple([new(x) if callable(x) else x for x in self.parts]), self.kind)
 
     def identity(self) -> Any:
-        return self.name, tuple([identity(x) if callable(x) else (type(x), repr(x)) for x in self.parts])
+        parts = tuple([identity(x) if callable(x) else (type(x), repr(x)) for x in self.parts])
+        return self.name, self.kind, parts
 
     def __str__(self) -> str:
         name, (first, *others) = self.name.strip("_"), self.parts
@@ -130,7 +139,10 @@ class Decision:
         self.ask, self.answer = ask, bool(ask())
 
     def changed(self) -> str | None:
-        return None if self.ask() == self.answer else f"{self.ask} is {not self.answer} now, it was {self.answer}"
+        try:
+            return None if self.ask() == self.answer else f"{self.ask} is {not self.answer} now, it was {self.answer}"
+        except (ArithmeticError, ValueError) as error:  # nobody would ask: it was decided otherwise before
+            return f"{self.ask} is nothing now: {error}"
 
     def of(self, new: Callable[[Any], Any]) -> Decision:
         """The same guard of other things."""

@@ -341,7 +341,8 @@ class Tracer(AskedNumbers):
 
     def record(self, op: Op, args: tuple[Any, ...]) -> list[Traced]:
         """A call of an op, and the arrays that stand for its results."""
-        return [Traced(self, Cell(v), v.spec) for v in self._call(op.name, tuple([self.var(a) for a in args]))]
+        args = tuple([self.var(a) for a in self.floating(args)])
+        return [Traced(self, Cell(v), v.spec) for v in self._call(op.name, args)]
 
     def value(self, tensor: Tensor) -> Traced:
         """What a tensor is now, whatever is written to it later."""

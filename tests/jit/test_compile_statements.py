@@ -725,12 +725,12 @@ def test_statements_that_look_into_a_dictionary_of_losses_leave_it_as_it_is(caps
 
 def test_a_loss_that_python_computes_is_not_told_to_be_detached():
     """What gradients flow through stays: the number beside it is what has to come from outside."""
-    w = genesis.ones(2, requires_grad=True)
+    w, own = genesis.ones(2, requires_grad=True), random.Random(0)
 
     @genesis.compile
     def f(x):
         loss = (w * x).sum()
-        loss = loss * random.random()
+        loss = loss * own.random()
         loss.backward()
         return loss.detach()
 

@@ -96,7 +96,7 @@ class HostNumber(float):
     ask: Callable[[], float]
     after: int  # how many counts had gone up when it was asked for
     free: bool  # whether it does not depend on these
-    whole: bool  # whether it stands for a whole number, by which Python may only decide
+    whole: bool  # whether it stands for a whole number
 
 
 def now(x: Any) -> Any:

@@ -30,22 +30,36 @@ from genesis.arrays.spec import contiguous_strides, strides_of
 from genesis.base.device import MEMORIES
 from genesis.base.errors import UnsupportedError, message
 from genesis.base.locks import object_lock
-from genesis.base.pytree import tree_unflatten
+from genesis.base.pytree import TreeDef, tree_unflatten
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.again import Again, renewed
-from genesis.jit.compiling.checks import apart, arguments, differs, guards, origins, surroundings
-from genesis.jit.compiling.drawn import Position
+from genesis.jit.compiling.checks import (
+    apart,
+    arguments,
+    decision_of,
+    differs,
+    guards,
+    last_drawn,
+    origins,
+    surroundings,
+    value_of,
+)
+from genesis.jit.compiling.deciding import LARGEST
 from genesis.jit.compiling.flow import closed, used_up
 from genesis.jit.compiling.joint import Decided
-from genesis.jit.compiling.leaves import without_history
+from genesis.jit.compiling.leaves import Asked, HostCall, NotKept, without_history
 from genesis.jit.compiling.numbers import in_order, numbers_of, reads
+from genesis.jit.compiling.positions import Position
+from genesis.jit.compiling.questions import looked_up
 from genesis.jit.compiling.segments import Elsewhere, Segments
+from genesis.jit.compiling.slots import UNREAD
 from genesis.jit.compiling.text import ELSEWHERE, Text
 from genesis.jit.compiling.values import HostValue
 from genesis.jit.lowering.runner import finished
+from genesis.jit.numbers import Decision
 from genesis.jit.replay import aliased, viewed
 
 
@@ -61,15 +75,22 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
     """
     text = Text()
     surroundings(text)
+    if decided.slots:
+        loads = zip(decided.slots, decided.loads, strict=True)
+        taken = [slot.source(text.name) if is_read else text.name(UNREAD) for slot, is_read in loads]
+        text.add(f"args = (*args, {', '.join(taken)})")
     count = arguments(text, graph.binding.structure_in, example)
     apart(text, graph, count)
     if decided.gradients is not None:
         origins(text, example, decided.gradients)
-    again = guards(text, graph, [_leaf_tensors(graph)[i]._node for i in renewed(graph, step)])
+    drawn = [call.number.holder for call in decided.calls if call.number is not None]
+    again = guards(text, graph, drawn, [_leaf_tensors(graph)[i]._node for i in renewed(graph, step)])
     gradients = _gradients(text, graph)
     text.add(*(["done = []"] if decided.calls else []))
     text.add(f"with {text.name(object_lock(reentrant=bool(decided.calls)))}:")
-    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, decided, again)])
+    text.add(
+        *["    " + line for line in _computed(text, graph, step, count, gradients, decided, again, flow is not None)]
+    )
     count += sum(len(call.gives) for call in decided.calls)
     text.add(*_returned(text, graph, count, flow, decided))
     return text.compiled("call", "sure, args, kwargs")
@@ -129,7 +150,14 @@ def _negative_zeros(var: Var) -> Any:
 
 
 def _computed(
-    text: Text, graph: Graph, step: Any, count: int, gradients: list[str], decided: Decided, again: Again | None
+    text: Text,
+    graph: Graph,
+    step: Any,
+    count: int,
+    gradients: list[str],
+    decided: Decided,
+    again: Again | None,
+    is_recorded: bool,
 ) -> Iterator[str]:
     """The counts go up, the numbers are asked for, all is computed and written."""
     streams = [text.name(s) for s in graph.binding.streams]
@@ -137,13 +165,13 @@ def _computed(
     yield from reads(text, graph)
     yield from [f"s{i} = {s}._block" for i, s in enumerate(streams)]
     tail = text.name(tuple([x._array for x in graph.binding.captured]))
-    drawn = [*_drawn(text, count, decided)]
+    given_numbers, drawn = [*text.given], [*_drawn(text, graph, count, decided, is_recorded)]
     arguments = [f"a{i}" for i in range(count + sum(len(call.gives) for call in decided.calls))]
     others = [*arguments, *gradients]
     given = f"({''.join(f'{a}, ' for a in [*arguments, f'*{tail}', *gradients])})" if others else tail
     starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
     yield "try:"
-    yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in text.given]
+    yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in given_numbers]
     leaves = _every("x", len(arguments))
     yield from ["    " + line for line in drawn]
     yield from ["    " + line for line in numbers]
@@ -159,7 +187,7 @@ def _computed(
     if isinstance(step, Segments):
         text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
         yield "except Elsewhere:"
-        back = ["drawn.restore()"] if any([call.gives for call in decided.calls]) else []
+        back = ["drawn.restore()"] if any([call.gives or call.number is not None for call in decided.calls]) else []
         yield from ["    " + line for line in (*undo, *back, "return ELSEWHERE")]
     settled = [
         f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
@@ -190,13 +218,16 @@ def _computed(
     yield "if stop is not None: raise stop"
 
 
-def _drawn(text: Text, count: int, decided: Decided) -> Iterator[str]:
+def _drawn(text: Text, graph: Graph, count: int, decided: Decided, is_recorded: bool) -> Iterator[str]:
     """What Python does before all that is computed; tensors that it gives are arguments of the graph."""
     calls = [call for call in decided.calls if call.first]
-    if any([call.gives for call in calls]):
+    if any([call.gives or call.number is not None for call in calls]):
         text.scope |= {"Position": Position, "ELSEWHERE": ELSEWHERE}
-        yield "drawn = Position()"
+        yield f"drawn = Position({', '.join(map(str, _set_back(graph, decided, is_recorded)))})"
     for k, call in enumerate(calls):
+        if call.number is not None:
+            yield from _drawn_number(text, graph, call, k)
+            continue
         done = f"{text.name(call)}((), {_every('x', count)}, done)"
         if any([other.gives for other in calls[k:]]):  # a call as it is raises its errors where they are
             yield from ["try:", f"    {done}", "except Exception:", "    drawn.restore()", "    return ELSEWHERE"]
@@ -208,6 +239,42 @@ def _drawn(text: Text, count: int, decided: Decided) -> Iterator[str]:
             yield "    drawn.restore()"
             yield "    return ELSEWHERE"
             count += 1
+
+
+def _set_back(graph: Graph, decided: Decided, is_recorded: bool) -> tuple[bool, bool]:
+    """Whether random numbers of Python and of NumPy may have to be set back: where Python decides something, a number may be
+    too large or a tensor of another shape, or the function may be run again for a second derivative.
+    """
+    if any([call.gives for call in decided.calls]):
+        return True, True
+    drawn = [call for call in decided.calls if call.number is not None]
+    holder = drawn[0].number.holder
+    decides = any([isinstance(x, Decision) and last_drawn(x, holder) >= 0 for x in graph.binding.guards])
+    whole = any([type(holder[call.number.index]) is int for call in drawn])
+    if not (is_recorded or decided.in_parts or decides or whole):
+        return False, False
+    return any([call.of_python for call in drawn]), not all([call.of_python for call in drawn])
+
+
+def _drawn_number(text: Text, graph: Graph, call: HostCall, k: int) -> Iterator[str]:
+    """Python draws a random number; where it would decide otherwise by those so far, this is a call for another graph."""
+    name, kind = f"p_{k}", type(call.number.holder[call.number.index])
+    function = call.build(lambda leaf: leaf)[0]
+    yield f"{name} = {text.name(function)}()"
+    yield f"done.append(({name}, []))"
+    text.given.append((call.number, name))
+    yield f"{text.name(call.number.holder)}[{call.number.index}] = {name}"
+    wrong = [
+        f"{name}.__class__ is not {kind.__name__}",
+        *([f"not {-LARGEST} < {name} < {LARGEST}"] if kind is int else []),
+    ]
+    wrong += [
+        f"({decision_of(text, guard)}) is not {guard.answer}"
+        for guard in graph.binding.guards
+        if isinstance(guard, Decision) and last_drawn(guard, call.number.holder) == call.number.index
+    ]
+    yield f"if {' or '.join(wrong)}:"
+    yield from ["    drawn.restore()", "    return ELSEWHERE"]
 
 
 def _every(name: str, count: int) -> str:
@@ -319,7 +386,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
         outputs, heads = flow.joint.outputs, [i for i in flow.joint.outputs if flow.joint.views.get(i) == i]
         views = [f"aliased({text.name(aliases[i])}, {roots}, ())" for i in outputs if i in aliases and i not in heads]
         more = f", ({''.join(f'{view}, ' for view in views)})" if views else ""
-        position = ", drawn=drawn" if any([call.gives for call in decided.calls]) else ""
+        drawn = any([call.gives or call.number is not None for call in decided.calls])
+        position = ", drawn=drawn" if drawn else ""
         yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), {_every('x', count)}, args, kwargs{more}{position})"
         yield from [f"made[{aliases[i].index}] = joined[{outputs.index(i)}]" for i in heads]
         text.scope["viewed"] = viewed
@@ -330,8 +398,11 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             yield f"r{i} = joined[{flow.joint.outputs.index(i)}]"
             own += i not in aliases
         elif isinstance(binding.objects.get(i), HostValue):
-            yield f"r{i} = None"
-            behind.append(f"r{i} = {text.name(binding.objects[i].leaf)}.now((), (), done)")
+            leaf = binding.objects[i].leaf
+            at_once = isinstance(leaf, Asked) and looked_up(leaf.ask) <= {id(where.holder) for where, _ in text.given}
+            yield f"r{i} = {value_of(text, leaf.ask) if at_once else None}"
+            if not at_once:
+                behind.append(f"r{i} = {text.name(leaf)}.now((), (), {'done' if decided.calls else '()'})")
         elif i in binding.objects:
             yield f"r{i} = {text.name(binding.objects[i])}"
         elif i in aliases:
@@ -344,13 +415,27 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             yield f"r{i} = {text.name(r)}"
         names.append(f"r{i}")
     yield from _closed(text, graph, decided)
+    structure, puts = binding.structure_out, list[str]()
+    if decided.slots:
+        structure, of_slots = structure.children
+        at = structure.num_leaves
+        for slot, child in zip(decided.slots, of_slots.children, strict=True):
+            puts.append(f"{slot.target(text.name)} = {_built(text, child, names[at : at + child.num_leaves])}")
+            at += child.num_leaves
+    if puts and behind and decided.puts_before:
+        raise NotKept(message("compile", "Python looks at what it gives, where the function has set that"))
+    yield from () if decided.puts_last or behind else puts
     yield from _done(text, graph, count, decided)
     yield from behind
-    structure = binding.structure_out
+    yield from puts if decided.puts_last or behind else ()
+    yield f"return {_built(text, structure, names[: structure.num_leaves])}"
+
+
+def _built(text: Text, structure: TreeDef, names: list[str]) -> str:
+    """A result with these leaves."""
     if structure.kind is None:
-        yield "return r0"
-    elif structure.kind is tuple and all(child.kind is None for child in structure.children):
-        yield f"return ({''.join(f'{name}, ' for name in names)})"
-    else:
-        text.scope["tree_unflatten"] = tree_unflatten
-        yield f"return tree_unflatten([{', '.join(names)}], {text.name(structure)})"
+        return names[0]
+    if structure.kind is tuple and all(child.kind is None for child in structure.children):
+        return f"({''.join(f'{name}, ' for name in names)})"
+    text.scope["tree_unflatten"] = tree_unflatten
+    return f"tree_unflatten([{', '.join(names)}], {text.name(structure)})"

@@ -275,10 +275,11 @@ class Guarded:
         return [f"same = {name(asked)}({table.ctypes.data})", line, *self.others.lines()]
 
 
-def guards(text: Text, graph: Graph, renewed: Sequence[Any] = ()) -> Again | None:
+def guards(text: Text, graph: Graph, drawn: Sequence[Any] = (), renewed: Sequence[Any] = ()) -> Again | None:
     """Modules, optimizers, captured tensors and names are as they were at the trace.
 
     Args:
+        drawn: where random numbers are put that the graph asks for: what is decided by these comes later
         renewed: nodes of leaves whose gradients may be written into what they have, see `Again`
 
     Returns:
@@ -290,7 +291,8 @@ def guards(text: Text, graph: Graph, renewed: Sequence[Any] = ()) -> Again | Non
             for x, _ in guard.tensors:
                 _as_it_was(guarded, x)
         elif isinstance(guard, Decision):
-            _decision(text, guard)
+            if not drawn or last_drawn(guard, drawn[0]) < 0:
+                text.unless(f"{decision_of(text, guard)} is {guard.answer}")
         elif isinstance(guard, StillFloat):
             _float(text, guard)
         elif not isinstance(guard, Modes):
@@ -305,20 +307,32 @@ def guards(text: Text, graph: Graph, renewed: Sequence[Any] = ()) -> Again | Non
     return again
 
 
-def _decision(text: Text, guard: Decision) -> None:
-    """Python would decide in the same way by numbers of the host."""
+def decision_of(text: Text, guard: Decision) -> str:
+    """What Python decides by numbers of the host, as Python."""
     (part, *others) = guard.ask.parts
     if guard.ask.name == "__bool__" and isinstance(part, Entry) and not others:
-        text.unless(f"({_value(text, part)} != 0) is {guard.answer}")
-    else:
-        text.unless(f"{_value(text, guard.ask)} is {guard.answer}")
+        return f"({value_of(text, part)} != 0)"
+    return value_of(text, guard.ask)
 
 
-def _value(text: Text, part: Any) -> str:
+def last_drawn(guard: Decision, holder: Any) -> int:
+    """The last random number that a decision goes by, -1 if there is none."""
+    pending, last = list(guard.ask.parts), -1
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Formula):
+            pending += part.parts
+        elif isinstance(part, Entry) and part.holder is holder:
+            last = max(last, part.keys[0])
+    return last
+
+
+def value_of(text: Text, part: Any) -> str:
     """A part of a formula, as Python: an argument is what this call was given, not what another one was."""
     if isinstance(part, Formula):
-        values = [f"{'' if x is None else 'float'}({_value(text, x)})" for x in part.parts]
-        return f"{text.name(getattr(float, part.name))}({', '.join(values)})"
+        kind = part.kind.__name__
+        values = [f"{'' if x is None else kind}({value_of(text, x)})" for x in part.parts]
+        return f"{text.name(part.function)}({', '.join(values)})"
     if isinstance(part, Entry):
         own = {Entry(where.holder, (where.index,)).identity(): name for where, name in text.given}
         return own.get(part.identity()) or part.source(text.name)

@@ -88,6 +88,10 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.modes,
         tracer.shared,
         tracer.asked_gradients,
+        tuple(tracer.hosts.slots.known.values()),
+        tracer.loads,
+        tracer.hosts.puts_before,
+        tracer.hosts.puts_last,
     )
 
 

@@ -10,12 +10,13 @@ kind of tensor than in the trace, the call is one for another graph, and the ran
 from __future__ import annotations
 
 import ast
+import os
 import random
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import copy_context
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from functools import partial
+from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,17 @@ from genesis.core.functions.captures import contents
 from genesis.core.graph.generator import generators
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import PLAIN, tracer
-from genesis.jit.compiling.checks import Looks
+from genesis.jit.compiling.checks import Given, Looks
+from genesis.jit.compiling.deciding import LARGEST
 from genesis.jit.compiling.leaves import UNKNOWN, Argument, HostCall, Leaf, NotKept, Result
+from genesis.jit.compiling.positions import Position
 from genesis.jit.compiling.stops import Leaked, Stopped
 from genesis.jit.compiling.values import HostValue
 from genesis.jit.compiling.words import COMPUTED, Reading
 from genesis.jit.compiling.writers import writers_of
 from genesis.jit.compiling.young import is_held, is_young
 from genesis.jit.memory import Capture
+from genesis.jit.numbers import Entry
 from genesis.jit.traced import Traced
 
 _SHAPES = ("shape", "size", "dim", "ndim", "numel", "dtype")  # of a tensor: the same at each call of a graph
@@ -44,38 +48,14 @@ _UNSEEN = {"getattr", "eval", "exec", "attrgetter", "methodcaller", "__getattrib
 _MAKING = ("genesis.ops.", "genesis.pytorch.modules", "genesis.pytorch.stand_ins.devices", "genesis.core.graph.tensor")
 
 
-class Position:
-    """Where the random numbers of Python and NumPy are."""
-
-    __slots__ = ("numpy", "python")
-
-    def __init__(self) -> None:
-        self.python, self.numpy = random.getstate(), np.random.get_state(legacy=False)
-
-    def restore(self) -> None:
-        random.setstate(self.python)
-        np.random.set_state(self.numpy)
-
-
-@contextmanager
-def back_at(position: Position | None) -> Iterator[None]:
-    """Random numbers are where they were, for a block."""
-    now = Position() if position is not None else None
-    try:
-        if position is not None:
-            position.restore()
-        yield
-    finally:
-        if now is not None:
-            now.restore()
-
-
 class Drawn:
     """The statements of a trace that draw, and the arguments that they give."""
 
     def __init__(self, tracer: Any, calls: list[HostCall]) -> None:
         self.tracer, self.calls, self._is_over = tracer, calls, False
         self._began: Position | None = None
+        self.numbers: dict[int, Any] | None = None  # those that were drawn, by call; None: the trace takes none
+        self.raw: float | None = None  # see `AskedNumbers.raw`
 
     def given(
         self, call: HostCall, statement: ast.stmt, reading: Reading, reads: Mapping[Leaf, Any]
@@ -102,6 +82,29 @@ class Drawn:
         call.drawn, call.draws = given is not None, call.draws and given is None
         return given
 
+    def number(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> Any:
+        """What stands for a random number, which the graph asks for; None if this is no number, or cannot be drawn before
+        all that is computed.
+        """
+        given = (*args, *kwargs.values())
+        plain = all([type(x) in PLAIN for x in given]) and not (self._is_over or self.numbers is None)
+        if not plain or not all([other.drawn for other in self.calls]):
+            return None
+        before = Position()
+        value = function(*args, **kwargs)
+        if type(value) is not float and (type(value) is not int or abs(value) >= LARGEST):
+            before.restore()
+            return None
+        self._began = self._began or before
+        title, index = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}", len(self.calls)
+        drawing = partial(function, *args, **kwargs) if given else function
+        call = HostCall(title, lambda now: (drawing, ()))
+        call.drawn, call.number, self.numbers[index] = True, Given(self.numbers, index), value
+        call.plain, call.of_python = list(given), getattr(function, "__self__", None) is random._inst  # type: ignore[attr-defined]
+        self.tracer.hosts._keep(call, [])
+        self.tracer.raw, self.tracer.watch.numbers = self.raw, True
+        return self.tracer.reads(Entry(self.numbers, (index,), f"{function.__name__}() at {title}"), type(value) is int)
+
     def _example(self, leaf: Leaf, x: Any) -> Any:
         """What a leaf is in the trace; None if that is not known."""
         if isinstance(leaf, Argument) and x._node is None:
@@ -117,7 +120,7 @@ class Drawn:
 
     def count(self) -> int:
         """How many statements come before all that is computed for what they give."""
-        return max([i + 1 for i, call in enumerate(self.calls) if call.gives], default=0)
+        return max([i + 1 for i, call in enumerate(self.calls) if call.gives or call.number is not None], default=0)
 
     def _arguments(self) -> list[Capture]:
         count = sum([len(call.gives) for call in self.calls])

@@ -33,6 +33,7 @@ from genesis.jit.compiling.stores import (
     kinds_asked_of,
     makes,
     names_of,
+    numbers_asked_of,
     reads_of,
     remainders_of,
     stores_of,
@@ -294,7 +295,7 @@ class Watch(Reads):
             self.unknown, self.not_looked_at = True, code
             what = "may do more than compute" if self._is_behind else "runs for the first time"
             self._note(f"{code.co_name} {what}", frame)
-        for target, name, line, _, at in stores_of(code) if self.lines else ():
+        for target, name, line, _, at in stores_of(code) if self.lines and code not in self.setting else ():
             if (code.co_filename, line) in self.lines:
                 self._note(f"a write to {'.'.join(target or ())}.{name}", frame, at)
 
@@ -352,7 +353,7 @@ class Watch(Reads):
                 (c.co_filename, line) for c, (line, _) in self._on_the_way(outer, position(outer.f_code, outer.f_lasti))
             }
         written = self._written.pop(id(frame), ())
-        for target, name, _, sure, at in stores_of(code):
+        for target, name, _, sure, at in () if code in self.setting else stores_of(code):
             if name == "grad" and (target is None or not sure):
                 continue  # a tensor says itself that its .grad is set
             if at in written and (target is None or not sure):
@@ -376,6 +377,8 @@ class Watch(Reads):
             [type(self._value(frame, chain)) in _STANDING if chain else self.numbers for chain in kinds_asked_of(code)]
         ):
             raise Leaked(self._sources_of(frame))  # it is another class in a trace
+        if self.numbers and any([not c or _is_whole(self._value(frame, c)) for c in numbers_asked_of(code)]):
+            raise Leaked(self._sources_of(frame))
         if self.known is not None:
             self._meet(frame, code)
 
@@ -425,6 +428,10 @@ def _looks() -> list[CodeType]:
     """The code of what says what a tensor is."""
     attributes = [Tensor.__dict__[name] for name in _LOOKS]
     return [getattr(x, "fget", x).__code__ for x in attributes]
+
+
+def _is_whole(x: Any) -> bool:
+    return type(x) is HostNumber and x.whole
 
 
 def _method_of(frame: FrameType) -> Any:

@@ -149,11 +149,12 @@ class Entry:
                 or decided.turned
                 or decided.modes
                 or decided.gradients
+                or decided.slots
                 or self.given
             ):
                 result = self._replayed(args, kwargs)
         if result is not MISS and inference.get():
-            tree_map(_mark, result)
+            tree_map(_mark, (result, [slot.now() for slot in self.decided.slots]))
         return result
 
     def _replayed(self, args: Any, kwargs: Any) -> Any:

@@ -24,8 +24,8 @@ from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.absent import without
-from genesis.jit.compiling.drawn import Position, back_at
 from genesis.jit.compiling.joint import Joint
+from genesis.jit.compiling.positions import Position, back_at
 from genesis.jit.lowering.step import Step, step_of
 
 
@@ -128,6 +128,9 @@ class Flow:
                 message("compile", f"{graph.name} writes to tensors, its gradient cannot be differentiated again",
                         hint="call the function that was given to genesis.compile")
             )  # fmt: skip
+        if self.joint.decided.slots:
+            text = f"{graph.name} sets {self.joint.decided.slots[0].title}, its gradient cannot be differentiated again"
+            raise UnsupportedError(message("compile", text, hint="call the function that was given to genesis.compile"))
         others = [c for c in self.joint.decided.calls if not c.drawn or call.drawn is None]
         if others:
             text = f"{graph.name} does something at {others[0].title}, its gradient cannot be differentiated again"

@@ -21,6 +21,7 @@ from genesis.base.pytree import tree_flatten
 from genesis.core.graph.site import warn_user
 from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.entries import Entry, aside, only_numbers
+from genesis.jit.compiling.library import told_of
 from genesis.jit.compiling.reasons import Reasons
 from genesis.jit.compiling.stops import Leaked, Stopped
 from genesis.jit.compiling.text import ELSEWHERE, MISS
@@ -171,7 +172,7 @@ class CompiledFunction:
             return self._not_compiled(key, "an argument is a NumPy array: pass a tensor", args, kwargs)
         if not self._started:
             return self._first(key, leaves, args, kwargs)
-        if len([e for e in self._entries.get(key, ()) if e.decided.answers]) >= WAYS:
+        if len([e for e in self._entries.get(key, ()) if e.decided.ways]) >= WAYS:
             return self._not_compiled(key, f"values that Python asks for led {WAYS} ways", args, kwargs)
         if len(self._recent) >= self.limit:
             self._failed[key[_MODE]] = max(self.limit, 1)
@@ -225,7 +226,7 @@ class CompiledFunction:
         watch, token = Watch(), watched.set(True)
         watch.seen = self._tracing.taken.seen
         try:
-            with watch:
+            with told_of(), watch:
                 result = self.original(*args, **kwargs)
         finally:
             watched.reset(token)

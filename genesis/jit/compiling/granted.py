@@ -19,11 +19,16 @@ from genesis.jit.numbers import Entry
 
 def granted(watch: Watch, graph: Graph) -> tuple[Unchanged | CapturedAsTheyWere, ...]:
     """The guards of what a watch saw."""
-    return *_looked_at(watch, graph), *_read_guards(watch), *_whole_guards(watch, graph.binding.captured)
+    wholes = _whole_guards(watch, graph.binding.captured)
+    return *_looked_at(watch, graph), *_read_guards(watch), *wholes, *_part_guards(watch)
 
 
 def leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
-    """What statements change that Python does is of no matter, where nothing else has read it before."""
+    """What statements change that Python does is of no matter, where nothing else has read it before; nor are slots."""
+    slots = [slot.entry() for slot in tracer.hosts.slots.every]
+    for guard in graph.binding.guards if slots else ():
+        if isinstance(guard, Unchanged):
+            guard.leave(slots)
     changes = [(held, name) for held, name, _ in tracer.hosts.kept() if isinstance(held, dict) and name is not None]
     changes = [(held, name) for held, name in changes if (id(held), name) not in watch.of_modules]
     for guard in graph.binding.guards:
@@ -66,6 +71,21 @@ def _whole_guards(watch: Watch, captured: Iterable[Tensor]) -> list[Unchanged]:
     others, plain = [_holding(containers) for containers in kinds]
     plain.answers = lambda: [(container, None) for container, _ in kinds[True]]
     return [guard for guard in (plain, others) if guard.state]
+
+
+def _part_guards(watch: Watch) -> list[Unchanged]:
+    """Containers hold what they held, but for their slots."""
+    parts = [(held, text, tuple([k for k in _keys(held) if k not in slots])) for held, text, slots in watch.parts]
+    if not parts:
+        return []
+    now = lambda: {text: (len(held), *[_item(held, k) for k in keys]) for held, text, keys in parts}
+    guard = Unchanged("", now)
+    guard.answers = lambda: [(held, keys) for held, _, keys in parts]
+    return [guard]
+
+
+def _keys(container: Any) -> Iterable[Any]:
+    return container if isinstance(container, dict) else range(len(container))
 
 
 def _holding(containers: list[tuple[Any, str]]) -> Unchanged:

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -41,6 +40,8 @@ from genesis.jit.compiling.leaves import (
     is_set,
 )
 from genesis.jit.compiling.modes import Modes
+from genesis.jit.compiling.questions import keys_of, looked_up
+from genesis.jit.compiling.slots import Slot, Slots, named_slots, run, slots_set
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stops import Anew, Set
 from genesis.jit.compiling.stores import caught, sets_gradients, stores_of
@@ -48,7 +49,6 @@ from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import Reading
 from genesis.jit.compiling.writers import CONTAINERS
 from genesis.jit.compiling.young import is_young
-from genesis.jit.numbers import Entry
 from genesis.jit.traced import Cell, Traced
 
 
@@ -65,6 +65,10 @@ class Hosts:
         self._changed: list[tuple[Any, Any, Any]] = []
         self._copied: list[tuple[Any, list[Any], str]] = []  # containers that are made anew, and what was in them
         self._arguments: list[tuple[Any, int]] = []  # see `HostCall.arguments`, of the statement that is being kept
+        self.slots = Slots()
+        self.keeps: set[Any] | None = None  # statements that are kept though they set slots only; None: all
+        self.puts_before = self.puts_last = False  # whether slots have to be set before what Python does, or behind
+        self.failed: Any = None  # the statement in which the trace has ended
 
     # ---- keeping
 
@@ -85,6 +89,11 @@ class Hosts:
         cells = dict(zip(code.co_freevars, statement.__closure__ or (), strict=True))
         own = tuple([name for name in own if name in cells])  # others are of comprehensions in it
         told, known = list[int](), KNOWN[code.co_filename, code.co_firstlineno, code.co_name]
+        at = code.co_filename, code.co_firstlineno, code.co_name
+        keeps = self.keeps is None or at in self.keeps
+        slots = None if keeps else slots_set(known, cells, own, statement.__globals__, self._is_given)
+        if slots is not None:
+            return self._run(statement, slots, at)
         values = {name: contents(cells[name]) for name in own if is_set(cells[name])}
         leaves = {name: self._leaf(shape_of(x, name, known), told, title) for name, x in values.items()}
         others = {name: cell for name, cell in cells.items() if name not in own}
@@ -116,6 +125,7 @@ class Hosts:
             call.writes = call.writes or at in seen.writing
         if call.may_raise and caught(sys._getframe(1), self.tracer.watch.saw):
             raise NotKept(message("compile", f"an error that is raised at {title} may be caught in the function"))
+        call.looks_into = named_slots(known, cells, own, scope) if self.keeps is not None else []
         self._keep(call, told)
         read = {leaf: values[name] for name, leaf in leaves.items() if isinstance(leaf, Leaf)}
         drawn = self.drawn.given(call, known, reading, read)
@@ -125,6 +135,19 @@ class Hosts:
         for name, result in zip(sets, results[1:], strict=True):
             cells[name].cell_contents = result
         return results[0]
+
+    def _run(self, statement: FunctionType, slots: list[Slot], at: Any) -> Any:
+        """Run a statement in the trace, which sets slots."""
+        self.tracer.watch.setting.add(statement.__code__)
+        self.slots.sets_them(slots)
+        try:
+            return run(statement, slots)
+        except BaseException:
+            self.failed = at
+            raise
+
+    def _is_given(self, held: Any) -> bool:
+        return id(held) in self.tracer.watch.given
 
     def action(self, function: Callable[..., Any], args: tuple[Any, ...], changes: Iterable[Any]) -> None:
         """Keep a call of a function of this package, which looks at no tensors but those that it is given."""
@@ -136,7 +159,7 @@ class Hosts:
         self._keep(call, told)
 
     def _keep(self, call: HostCall, told: list[int]) -> None:
-        call.told, call.stamp = told, self._stamp()
+        call.told, call.stamp, call.sets_before = told, self._stamp(), self.slots.sets
         call.arguments, self._arguments = self._arguments, []
         call.assigned = any([leaf.assigned for leaf in self.tracer.gradients.leaves.values()])
         self.calls.append(call)
@@ -191,8 +214,6 @@ class Hosts:
                     raise NotKept(message("compile", text))
                 call.asks.append(number.ask)
                 return Before(i, len(call.asks) - 1)
-        if number.whole and not isinstance(number.ask, Entry):
-            raise NotKept(message("compile", f"what is computed of a whole number is read at {title}"))
         return Asked(number.ask, number.whole)
 
     def _cell(self, x: Tensor) -> Cell | None:
@@ -276,11 +297,13 @@ class Hosts:
         firsts = self._firsts()
         for i, call in enumerate(self.calls):
             call.first, call.early = i < firsts, firsts <= i <= last
+        self.puts_last = self._puts_last()
+        for call in self.calls:
             if call.draws and self.tracer.streams:
                 raise self._refused(call, "it may draw random numbers, and so does the function")
             if any([cell.written != count for cell, count in call.handed]):
                 raise self._refused(call, "a tensor that it gets is written to behind it")
-            if call.writes and self._sees_writes(i, call, end):
+            if call.writes and self._sees_writes(self.calls.index(call), call, end):
                 raise self._refused(call, "it writes to tensors")
             if any([self._holds(x) for x, _ in call.changes if isinstance(x, np.ndarray)]):
                 raise self._refused(call, "it writes to an array whose memory a tensor has")
@@ -288,6 +311,22 @@ class Hosts:
                 raise self._refused(call)
             if call.early and call.sees_gradients and call.assigned:
                 raise self._refused(call, "a .grad that it may look at is set or removed before it")
+
+    def _puts_last(self) -> bool:
+        """Whether slots have to be set behind what Python does when all has been computed: it looks at them as they were."""
+        slots, behind = self.slots, set[bool]()
+        for call in self.calls if slots.every else ():
+            if any([(id(held), key) in slots for held, key in call.changes]):
+                raise self._refused(call, "it sets what the function sets, too")
+            sees = not (call.trusted or call.drawn) and (not call.blind or any([x in slots for x in call.looks_into]))
+            if sees and (call.first or call.early) and call.sets_before:
+                raise self._refused(call, "it may look at what the function has set")
+            if sees and not (call.first or call.early):
+                behind |= {call.sets_before > 0} if call.sets_before in (0, slots.sets) else {True, False}
+                if len(behind) > 1:
+                    raise self._refused(call, "it may look at what the function sets before and behind it")
+        self.puts_before = behind == {True}
+        return behind == {False}
 
     def _firsts(self) -> int:
         """How many statements come before all that is computed; where Python decides by that, and may begin again, only
@@ -379,7 +418,7 @@ class Hosts:
 def _may_change(call: HostCall, ask: Callable[[], float]) -> bool:
     """Whether a statement may change the answer to a question."""
     changed = {id(held) for held, _ in call.changes}
-    return bool(changed & looked_up(ask)) or any([key in _keys(ask) for key in call.unknown])
+    return bool(changed & looked_up(ask)) or any([key in keys_of(ask) for key in call.unknown])
 
 
 def _made_anew(x: Any, title: str) -> NotKept:
@@ -391,46 +430,3 @@ def _same(a: Any, b: Any) -> bool:
     """Whether entries of a container are the same: of a dictionary they are pairs."""
     pairs = type(a) is tuple and type(b) is tuple and len(a) == len(b)
     return a is b or (pairs and all([x is y for x, y in zip(a, b, strict=True)]))
-
-
-def containers_in(x: Any) -> list[Any]:
-    """The lists and dictionaries in arguments."""
-    if not isinstance(x, list | dict | tuple):
-        return []
-    inside = [y for item in (x.values() if isinstance(x, dict) else x) for y in containers_in(item)]
-    return inside if isinstance(x, tuple) else [x, *inside]
-
-
-def within(x: Any) -> Iterator[Any]:
-    """All containers in arguments: lists, dictionaries, tuples, and those of the fields of dataclasses."""
-    if is_dataclass(x) and not isinstance(x, type):
-        yield x
-        yield from within(getattr(x, "__dict__", None) or {f.name: getattr(x, f.name) for f in fields(x)})
-    elif isinstance(x, list | dict | tuple):
-        yield x
-        for item in x.values() if isinstance(x, dict) else x:
-            yield from within(item)
-
-
-def looked_up(ask: Any) -> set[int]:
-    """What a question looks at: dictionaries and objects, by id."""
-    holder = getattr(ask, "holder", None)
-    if holder is not None:
-        return {id(holder)}
-    parts = getattr(ask, "parts", None)
-    if parts is None:
-        parts = [contents(cell) for cell in getattr(ask, "__closure__", None) or ()]
-        return {id(x) for x in parts}.union(*[looked_up(x) for x in parts if isinstance(x, FunctionType)])
-    return set().union(*[looked_up(x) for x in parts if callable(x)])
-
-
-def _keys(ask: Any) -> set[Any]:
-    """By what a question looks items up; `UNKNOWN` stands for any."""
-    if isinstance(ask, dict):
-        return {*ask, UNKNOWN}
-    keys, parts = getattr(ask, "keys", None), getattr(ask, "parts", None)
-    if keys is not None:
-        return {*keys, UNKNOWN}
-    if parts is None:
-        parts = [contents(cell) for cell in getattr(ask, "__closure__", None) or ()]
-    return set().union(*[_keys(x) for x in parts if callable(x) or isinstance(x, dict)])

@@ -26,15 +26,16 @@ from genesis.core.call.op import Op
 from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, node_of
 from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.graph.tracing import Dependable
+from genesis.core.graph.tracing import Dependable, HostNumber
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.hosts import Hosts
 from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.results import leaves_of
+from genesis.jit.compiling.slots import Slot
 from genesis.jit.compiling.stops import Conflict, Moving, Stopped
-from genesis.jit.compiling.values import Number, Values
+from genesis.jit.compiling.values import HostValue, Number, Values
 from genesis.jit.compiling.young import is_young
 from genesis.jit.memory import Capture
 from genesis.jit.program import Program
@@ -87,6 +88,10 @@ class Decided:
         turned: arguments and captured leaves that begin to require grad, or stop
         modes: the modules of which the function sets whether they are in training, and whether they are in the end
         gradients: those that were asked for while arguments that require grad led to the roots
+        slots: what the function sets; it is among the arguments behind those of the function, and among the results
+        loads: whether it may have read what was in them before
+        puts_before: whether they have to be set before what Python does when all has been computed
+        puts_last: whether they have to be set behind it
         shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
@@ -105,6 +110,15 @@ class Decided:
     modes: tuple[tuple[Any, bool], ...] = ()
     shared: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     gradients: Asked | None = None
+    slots: tuple[Slot, ...] = ()
+    loads: tuple[bool, ...] = ()
+    puts_before: bool = False
+    puts_last: bool = False
+
+    @property
+    def ways(self) -> bool:
+        """Whether Python decides by what is computed or drawn: then there are graphs for several ways."""
+        return bool(self.answers) or any([call.number is not None for call in self.calls])
 
     @property
     def in_parts(self) -> bool:
@@ -137,6 +151,7 @@ class JointTracer(Tracer):
         self.modes_before: dict[int, tuple[Any, bool]] = {}  # of these modules
         self.asked_gradients: Asked | None = None  # see `Decided`
         self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
+        self.loads: tuple[bool, ...] = ()  # see `Decided`
 
     def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
         arguments, inner = super()._arguments(leaves)
@@ -212,6 +227,15 @@ class JointTracer(Tracer):
     def kept(self) -> int:
         return len(self.hosts.calls)
 
+    def draws_number(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: Any) -> Any:
+        """The program draws a random number of Python or NumPy."""
+        number = self.hosts.drawn.number(function, args, kwargs, frame) if self.watch is not None else None
+        if number is None:
+            if self.watch is None:
+                return function(*args, **kwargs)
+            self.watch._note(f"a use of {function.__name__}", frame)
+        return number
+
     def acts(self, function: Any, args: tuple[Any, ...], changes: tuple[Any, ...]) -> bool:
         self.hosts.action(function, args, changes)
         return True
@@ -227,7 +251,7 @@ class JointTracer(Tracer):
         leaves, self.structure = leaves_of(result, [a.tensor() for a in arguments])
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
-        leaves = [y.tensor if isinstance(y, Number) else y for y in leaves]
+        leaves = [self._as_result(y) for y in leaves]
         self.shared = self.hosts.shared(leaves)
         self.closed_told = tuple([(k, self._ends_of(x, arguments)) for k, x in self.hosts.closed])
         self.hosts.closed = []
@@ -239,6 +263,13 @@ class JointTracer(Tracer):
         told, self.hosts.tensors = self.hosts.tensors, []
         self.told = len(told)
         return [*leaves, *gradients, *told, *asked]
+
+    def _as_result(self, y: Any) -> Any:
+        """What stands for something that is returned: a number of the host is asked for when all has been computed."""
+        if isinstance(y, HostNumber):
+            title = "what is returned"
+            return HostValue(self.hosts._asked(y, title), title)
+        return y.tensor if isinstance(y, Number) else y
 
     def _refuse_histories(self, arguments: list[Capture]) -> None:
         """A tensor that the function was given, or captures, and has written something with a history into."""

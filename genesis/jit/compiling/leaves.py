@@ -156,6 +156,8 @@ class HostCall:
         changes_given: whether it writes to what others before it give
         drawn: whether it does no more than draw random numbers that can be set back
         gives: which of what it returns (0) and sets are arguments of the graph, and their `Looks`
+        number: where the graph finds the number that it draws, see `Given`
+        of_python: whether that is one of Python's `random`
     """
 
     def __init__(self, title: str, build: Callable[[Now], tuple[Callable[[], Any], tuple[CellType, ...]]]) -> None:
@@ -169,6 +171,8 @@ class HostCall:
         self.trusted = self.drawn = self.changes_given = False
         self.looks: list[Any] = []
         self.gives: list[tuple[int, Any]] = []
+        self.number: Any = None
+        self.of_python = False
         self.modes: Callable[[], AbstractContextManager[Any]] | None = None
         self.writes = False  # whether it writes to tensors
         self.draws = False  # whether it may draw random numbers
@@ -177,6 +181,8 @@ class HostCall:
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done
         self.stamp: tuple[int, ...] = ()
+        self.sets_before = 0  # how many statements had set slots
+        self.looks_into: list[Any] = []  # the entries that it names, see `Slot.identity`
 
     def __call__(self, values: Any, given: Any, done: list[Any]) -> None:
         """Do it; ``done`` is what the calls before have given, and gets what this one gives."""

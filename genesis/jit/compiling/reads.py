@@ -21,6 +21,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.drawn import draws
 from genesis.jit.compiling.leaves import NotKept
+from genesis.jit.compiling.library import is_told
 from genesis.jit.compiling.stops import Conflict, Moving
 from genesis.jit.compiling.stores import _LOADS, Chain, hands_of, names_of, reads_of, steps_of
 from genesis.jit.compiling.unnamed import asked_by, backing, draws_unseen, goes_on_unseen, read_unnamed, ways_of
@@ -38,6 +39,7 @@ class Reads:
     Attributes:
         reads: what the program read from objects: (dictionary or list, key, value, its name)
         wholes: containers of which it may read everything, and their names
+        parts: the same of those that have slots
         given: the containers among the arguments, by id
         tensors: those from outside that were asked for what they are: a shape, whether they require grad
         codes: the code objects of the program that ran
@@ -48,10 +50,13 @@ class Reads:
         self.known = known  # code that may run while tracing: None outside of a trace
         self.reads: list[tuple[Any, Any, Any, str]] = []
         self.wholes: list[tuple[Any, str]] = []
+        self.parts: list[tuple[Any, str, set[Any]]] = []  # those of which some entries are slots: their keys
         self.given: set[int] = set()
         self.tensors: dict[int, Tensor] = {}  # by id
         self.of_modules: set[tuple[int, Any]] = set()  # attributes of modules that were read: (dictionary, key)
         self.codes: set[CodeType] = set()
+        self.setting: set[CodeType] = set()  # of statements that set slots, see `slots.py`
+        self.slots: Collection[Any] = ()  # by identity
         self.names: Callable[[CodeType], set[str] | None] = lambda code: None  # what code reads that was written anew
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
         self._met: dict[int, tuple[Any, Any, str, bool]] = {}  # with what is young if they are
@@ -151,6 +156,8 @@ class Reads:
         for name in chain[1:]:
             module = value.__name__ if isinstance(value, ModuleType) else ""
             root = module.partition(".")[0]
+            if isinstance(value, ModuleType) and is_told(value, name):
+                return
             if root in _CHANGING or module.startswith("numpy.random"):
                 self._note(f"a use of {text}.{name}", frame)
             if module.startswith(("numpy", "genesis")) or (isinstance(value, Tensor) and not _has_own(value, name)):
@@ -259,7 +266,7 @@ class Reads:
         return sources
 
     def _noted(self, owner: Any, held: Any, name: Any, value: Any, text: str) -> None:
-        if self.known is not None and id(held) not in self.given:
+        if self.known is not None and id(held) not in self.given and (id(held), name) not in self.slots:
             self._seen.setdefault((id(held), name), (owner, (held, name, value, text)))
 
     def settle(self) -> None:
@@ -280,6 +287,12 @@ class Reads:
         self.tensors = {i: x for i, x in self.tensors.items() if i not in young}
         self._settle_wholes(young, texts)
 
+    def _slots_in(self, container: Any) -> set[Any]:
+        """The keys of a container whose entries are slots."""
+        if not self.slots or not isinstance(container, dict | list):
+            return set()
+        return {key for key in _keys(container) if (id(container), key) in self.slots}
+
     def _settle_wholes(self, young: set[int], texts: Counter[str]) -> None:
         """Containers, those in them, and the attributes that the program reads of the objects in them."""
         names = {name for code in self.codes for _, chain in reads_of(code) for name in chain[1:]}
@@ -298,21 +311,32 @@ class Reads:
                 of_array = id(value) not in own and _in_memory_of(value, changed)
                 if of_array or (id(value) in anywhere - attributes and not known):  # its length may be read
                     raise NotKept(f"{text} is read, which a statement changes that Python does")
+                slots = self._slots_in(value)
                 if id(value) not in own:
                     texts[text] += 1
-                    self.wholes.append((value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
+                    part = value, text if texts[text] == 1 else f"{text} ({texts[text]})"
+                    self.parts.append((*part, slots)) if slots else self.wholes.append(part)
                 if isinstance(value, bytearray | array | np.ndarray):
                     continue
                 items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
-                pending += [(x, f"{text}[{key!r}]", known) for key, x in items if _may_change(x)]
+                items = items if not slots else [(key, value[key]) for key in _keys(value) if key not in slots]
+                pending += [(x, f"{text}[{_shown(key)}]", known) for key, x in items if _may_change(x)]
                 continue
             of_value = value.__dict__
-            for name in [name for name in of_value if name in names]:
+            for name in [name for name in of_value if name in names and (id(of_value), name) not in self.slots]:
                 inside = f"{text}.{name}"
                 texts[inside] += 1
                 self.reads.append((of_value, name, of_value[name], f"{inside} ({texts[inside]})"))
                 pending += [(of_value[name], inside, known)] if _may_change(of_value[name]) else []
         self._met.clear()
+
+
+def _shown(key: Any) -> str:
+    return f"a {type(key).__name__}" if isinstance(key, Tensor) else repr(key)
+
+
+def _keys(container: Any) -> Iterable[Any]:
+    return container if isinstance(container, dict) else range(len(container))
 
 
 def _in_memory_of(x: Any, others: Iterable[Any]) -> bool:

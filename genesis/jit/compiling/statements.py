@@ -62,6 +62,12 @@ class Rewritten:
         self.tree = parsed(code)
         self.statements: dict[tuple[int, int], ast.stmt] = {}
 
+    def copied(self) -> Rewritten:
+        """The same, in which more statements may be taken out."""
+        made = copy.copy(self)
+        made.statements = dict(self.statements)
+        return made
+
     def take(self, line: int, column: int | None) -> None:
         """Take out the statement at a position; without a column, of the statements of the line one that writes."""
         every = [s for s in _statements(self.tree, ()) if s.lineno <= line <= (s.end_lineno or 0)]

@@ -43,6 +43,10 @@ class Moving(BaseException):
     """Raised where the function reads a float, before a statement changes it that Python does: where it is found."""
 
 
+class Late(BaseException):
+    """Raised behind a function that has read entries before it set them, which are to be arguments: all that it sets."""
+
+
 class Stopped(BaseException):
     """Raised into a function that is being traced, before it has an effect."""
 

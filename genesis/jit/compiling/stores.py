@@ -249,6 +249,34 @@ def remainders_of(code: CodeType) -> tuple[Chain, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
+def numbers_asked_of(code: CodeType) -> tuple[Chain, ...]:
+    """What the code asks whether it is a whole number, or a float, and not whether it is one of both: a chain, () for
+    what nobody knows.
+    """
+    steps, asked = steps_of(code), list[Chain]()
+    for i, step in enumerate(steps):
+        if step.name in _GLOBAL and step.value == "isinstance":
+            begin = i + 1 + (steps[i + 1].name == "PUSH_NULL")
+            call = _end_of_call(steps, begin)
+            end = call - (steps[call - 1].name == "PRECALL")
+            middle = begin_of(steps, end) if end > begin else -1
+            names = {s.value for s in steps[max(middle, begin) : end]}
+            if names & {"int", "Integral", "float"} and not {"int", "float"} <= names:
+                asked.append((chain_of(steps[begin:middle]) or ()) if middle > begin else ())
+    return tuple(asked)
+
+
+def _end_of_call(steps: tuple[_Step, ...], begin: int) -> int:
+    """Where what stands before the arguments of a call is called with them; their beginning if nobody knows."""
+    height = 0
+    for i in range(begin, len(steps)):
+        height += steps[i].effect
+        if height < 0:
+            return i if steps[i].name == "CALL" else begin
+    return begin
+
+
+@functools.lru_cache(maxsize=4096)
 def kinds_asked_of(code: CodeType) -> tuple[Chain, ...]:
     """What the code asks for its class: a chain, () for what nobody knows."""
     steps, asked = steps_of(code), list[Chain]()

@@ -29,6 +29,17 @@ class Taken:
         self.lines: set[tuple[str, int]] = set()
         self.seen = Lines()
 
+    def copied(self) -> Taken:
+        """The same, in which more statements may be taken out."""
+        made = Taken()
+        made.statements = {code: one.copied() for code, one in self.statements.items()}
+        made.codes, made._met, made.lines, made.seen = self.codes, self._met, self.lines, self.seen
+        return made
+
+    @property
+    def count(self) -> int:
+        return sum([len(one.statements) for one in self.statements.values()])
+
     def met(self, code: CodeType | None) -> None:
         """A trace met code that had not run before. Where that happens again, calls as they are do not run it, as what asks
         ``is_compiling()`` decides: a trace enters it.

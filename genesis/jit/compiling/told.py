@@ -72,6 +72,7 @@ def _steps(entry: Any, call: tuple[Any, Any] | None) -> Iterator[Explanation]:
 def _measured(entry: Any, args: Any, kwargs: Any) -> Explanation:
     """With the times of a call with these arguments, on copies; without them, if that would be another graph."""
     graph, step = entry.graph, entry.step
+    args = (*args, *[slot.loaded() for slot in entry.decided.slots])
     try:
         given, tensors = checked(graph, args, kwargs)
     except (ArgumentError, GraphError):

@@ -19,16 +19,18 @@ from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.begun import Begun
 from genesis.jit.compiling.checks import Given
+from genesis.jit.compiling.containers import containers_in, within
 from genesis.jit.compiling.deciding import only_decides
 from genesis.jit.compiling.division import divided, undivided
 from genesis.jit.compiling.effects import Watch
 from genesis.jit.compiling.entries import Entry, key_of
 from genesis.jit.compiling.granted import granted, leave_changes
-from genesis.jit.compiling.hosts import containers_in, within
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer
-from genesis.jit.compiling.leaves import NotKept
+from genesis.jit.compiling.leaves import Asked, NotKept
+from genesis.jit.compiling.library import told_of
+from genesis.jit.compiling.slots import UNREAD, Slot, Slots, overlapping
 from genesis.jit.compiling.statements import rewritten
-from genesis.jit.compiling.stops import Anew, Conflict, Effect, Leaked, Moving, Stopped
+from genesis.jit.compiling.stops import Anew, Conflict, Effect, Late, Leaked, Moving, Stopped
 from genesis.jit.compiling.surroundings import changed, surroundings
 from genesis.jit.compiling.taken import Taken
 from genesis.jit.compiling.unknown import refuse_unnamed, slots_of, unknown
@@ -59,6 +61,9 @@ class Tracing:
         taken: the statements that Python does
         keeps: whether what computes with numbers is kept, too
         begun: what traces have set up since the last call
+        slots: what the function sets and goes on from; None: statements that set something are kept for Python
+        kept_statements: those that are, for a trace could not run them
+        draws: whether graphs take random numbers of Python and NumPy; `drawn` are those of the last trace
     """
 
     def __init__(self, name: str, original: Callable[..., Any], fullgraph: bool) -> None:
@@ -69,6 +74,10 @@ class Tracing:
         self.taken = Taken()
         self.keeps = not fullgraph
         self.begun: list[Begun] = []
+        self.slots: tuple[Slot, ...] | None = () if not fullgraph else None
+        self.draws = True
+        self.drawn: dict[int, Any] | None = None
+        self.kept_statements: set[Any] = set()
 
     # ---- floats that change
 
@@ -126,33 +135,61 @@ class Tracing:
         Args:
             first: it is the first call of all
         """
-        given = self._given(leaves, tree_flatten((args, kwargs))[1])
+        taken, keeps = self.taken, self.keeps
+        self.taken, self.ran = taken.copied(), False
+        try:
+            return self._attempted(args, kwargs, first)
+        except (Exception, Stopped, Leaked, Conflict, Anew, Moving) as error:
+            if first or not self.ran or (isinstance(error, Stopped) and error.args[0].unknown):
+                raise
+        slots, self.slots, self.draws, self.taken, self.keeps = self.slots, None, False, taken, keeps
+        try:
+            return self._attempted(args, kwargs, first)
+        except BaseException:
+            self.slots, self.draws = slots, True
+            raise
+
+    def _attempted(self, args: Any, kwargs: Any, first: bool) -> Entry:
+        """Trace until no more statements have to be taken out of the function."""
         for _ in range(STATEMENTS):
             watch, token = self.taken.watch(), compiling.set(True)
+            loaded = tuple([slot.loaded() for slot in self.slots or ()])
+            call = (*args, *loaded), kwargs
+            given = self._given(args, kwargs, loaded)
+            self.drawn = dict[int, Any]() if self.draws else None
             try:
                 with rewritten(self.taken.statements.values()):
-                    traced, decided = self._traced(watch, args, kwargs, given)
+                    traced, decided = self._traced(watch, call, loaded, given)
                     graph = traced.forward if isinstance(traced, Joint) else traced
+                    for slot in overlapping(decided.slots, loaded, graph, tree_flatten((args, kwargs))[0]):
+                        slot.unread = True
+                        raise Late(self.slots)
                     if slots := slots_of(decided.calls, graph.binding, self.read):
                         watch = self.taken.watch()
                         with unknown(slots):
-                            self._traced(watch, args, kwargs, given)
-                    if self.read or given:
-                        self._refuse_looks(told(traced, decided), args, kwargs, given)
-                if decided.calls and not graph.program.calls:
+                            self._traced(watch, call, loaded, given)
+                    if self.read or given or self.drawn:
+                        self._refuse_looks(told(traced, decided), call, loaded, given)
+                if not graph.program.calls and any([call.number is None for call in decided.calls]):
                     raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
                 if first and _holds_once(graph.program):
                     raise NotKept("it asks for gradients that are there from the second call on")
-                return Entry(traced, self.original, leaves, decided, given)
+                return Entry(traced, self.original, tree_flatten(call)[0], decided, given)
+            except Late as late:
+                (self.slots,) = late.args
             except Moving as moving:
                 held, name, text = moving.args
                 entry = NumberEntry(held, (name,), text)
                 if entry.identity() in self.constant or entry.identity() in self.read:
                     raise NotKept(f"{text} is read and changed") from None
                 self.read[entry.identity()] = entry
-            except (Stopped, ValueNeeded, Conflict, Anew) as error:
+            except (Exception, Stopped, Conflict, Anew) as error:
                 if isinstance(error, Stopped):
                     error.args = (watch,)
+                if self._keeps_failed(watch, error):
+                    continue
+                if not isinstance(error, Stopped | ValueNeeded | Conflict | Anew):
+                    raise
                 if watch.unknown or self.fullgraph or not self._take(watch, error):
                     if isinstance(error, Conflict):
                         raise NotKept(f"{error.args[1]} is read, which a statement changes that Python does") from None
@@ -165,10 +202,23 @@ class Tracing:
                 compiling.reset(token)
         raise NotKept(f"Python does more than {STATEMENTS} things")
 
-    def _refuse_looks(self, seen: Any, args: Any, kwargs: Any, given: dict[int, Given]) -> None:
+    def _keeps_failed(self, watch: Watch, error: BaseException) -> bool:
+        """Keep the statement for Python that a trace could not run, unless the error comes of another one that can be taken
+        out; whether there was such.
+        """
+        if self.failed is None or self.failed in self.kept_statements or watch.unknown:
+            return False
+        count = self.taken.count
+        effect = isinstance(error, Stopped) and self.taken.take(watch, error) and self.taken.count > count
+        if not effect:
+            self.kept_statements.add(self.failed)
+            self.slots = ()
+        return True
+
+    def _refuse_looks(self, seen: Any, call: Any, loaded: tuple[Any, ...], given: dict[int, Given]) -> None:
         """Trace once more, with other numbers for functions in C: refuse a function that ``seen`` is not true of then."""
         try:
-            again = told(*self._traced(self.taken.watch(), args, kwargs, given, RAW[1]))
+            again = told(*self._traced(self.taken.watch(), call, loaded, given, RAW[1]))
         except (Exception, Stopped, Conflict, Anew, Moving):
             again = None
         if again != seen:
@@ -183,15 +233,19 @@ class Tracing:
             return True
         return False
 
-    def _given(self, leaves: list[Any], structure: Any) -> dict[int, Given]:
-        """The numbers among the arguments that the graph is to ask for."""
+    def _given(self, args: Any, kwargs: Any, loaded: tuple[Any, ...]) -> dict[int, Given]:
+        """The numbers among the arguments that the graph is to ask for, and all of those in slots."""
         holder = dict[int, float]()
-        read = [i for i, x in enumerate(leaves) if type(x) in (float, int) and (structure, i) in self.read_arguments]
-        holder.update({i: leaves[i] for i in read})
-        return {i: Given(holder, i) for i in read}
+        leaves, structure = tree_flatten((args, kwargs))
+        of_slots, count = tree_flatten(loaded)[0], len(tree_flatten(args)[0])
+        read = {i: x for i, x in enumerate(leaves) if (structure, i) in self.read_arguments}
+        read = {i if i < count else i + len(of_slots): x for i, x in read.items()}
+        read |= dict(enumerate(of_slots, count))
+        holder.update({i: x for i, x in read.items() if type(x) in (float, int)})
+        return {i: Given(holder, i) for i in holder}
 
     def _traced(
-        self, watch: Watch, args: Any, kwargs: Any, given: dict[int, Given], raw: float = RAW[0]
+        self, watch: Watch, call: Any, loaded: tuple[Any, ...], given: dict[int, Given], raw: float = RAW[0]
     ) -> tuple[Graph | Joint, Decided]:
         guards, read = Guards(self.original), tuple(self.read.values())
         guards.names.leave(read)
@@ -199,24 +253,31 @@ class Tracing:
             guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
         tracer, watch.numbers = JointTracer(self.name, guards), bool(read or given)
         tracer.watch, tracer.raw = watch, raw if watch.numbers else None
+        tracer.hosts.drawn.numbers, tracer.hosts.drawn.raw = self.drawn, raw
         tracer.values.keeps_statements, watch.changed = self.keeps, tracer.hosts.kept
+        slots = tracer.hosts.slots = Slots(self.slots or ())
+        tracer.hosts.keeps, watch.slots = None if self.slots is None else self.kept_statements, slots
+        tracer.loads, self.failed = tuple([x is not UNREAD for x in loaded]), None
+        (args, kwargs), count = call, len(call[0]) - len(loaded)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if given:
                 args, kwargs = _asked_for(tracer, args, kwargs, given)
+            args, inner = args[:count], args[count:]
             tracer.hosts.containers = [*containers_in(args), *[c for x in kwargs.values() for c in containers_in(x)]]
             watch.given = {id(x) for x in within((args, kwargs))}
             for thing in (getattr(self.original, "__self__", None), *tree_flatten((args, kwargs))[0]):
                 if isinstance(thing, Dependable):
                     depends(thing)
             opened.enter_context(watch)
-            with read_by(tracer, read), tracer.hosts.standing_in(), _same_modes():
+            with read_by(tracer, read), slots.holding(inner), tracer.hosts.standing_in(), _same_modes():
                 result = self.original(*args, **kwargs)
                 watch.settle()
-            return result
+                return (result, slots.end(result, tracer.hosts.containers)) if slots.every else result
 
         kept = surroundings([(self.name, self.original), ("an argument", (args, kwargs))])
         with ExitStack() as opened:
+            opened.enter_context(told_of())
             try:
                 graph = tracer.run(run, args, kwargs)
             except BaseException as error:
@@ -227,6 +288,7 @@ class Tracing:
                     raise ValueNeeded(str(error)).with_traceback(error.__traceback__) from None
                 raise
             finally:  # traces count writes, too
+                self.ran, self.failed = self.ran or bool(slots.sets or self.drawn), tracer.hosts.failed
                 self.begun = [Begun(state) for state in (*[b.state for b in self.begun], *tracer.begun)]
         if titles := changed(kept):
             raise GraphError(f"{titles[0]} changes, and nothing shows where: a compiled call would not do it again")
@@ -256,6 +318,8 @@ def told(traced: Graph | Joint, decided: Decided) -> Any:
     numbers = [identity(ask) for ask in graph.binding.numbers if isinstance(ask, NumberEntry | Formula)]
     decisions = [(guard.ask.identity(), guard.answer) for guard in graph.binding.guards if isinstance(guard, Decision)]
     plain = [call.plain for call in decided.calls]
+    returned = [x.leaf for x in graph.binding.objects.values() if isinstance(x, HostValue)]
+    numbers += [identity(leaf.ask) for leaf in returned if isinstance(leaf, Asked)]
     return [p.digest for p in (graph.program, *programs)], numbers, decisions, repr((decided.answers, plain))
 
 

@@ -16,8 +16,8 @@ from genesis.base.errors import message
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Binding
-from genesis.jit.compiling.hosts import looked_up
 from genesis.jit.compiling.leaves import UNKNOWN, HostCall, NotKept, Unread
+from genesis.jit.compiling.questions import looked_up
 from genesis.jit.compiling.values import HostValue
 from genesis.jit.guards import Unchanged
 

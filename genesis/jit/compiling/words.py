@@ -34,6 +34,7 @@ from genesis.jit.compiling.leaves import (
     Setting,
     is_set,
 )
+from genesis.jit.compiling.library import original_of
 from genesis.jit.compiling.pure import only_reads
 from genesis.jit.compiling.stops import Anew
 from genesis.jit.compiling.values import HostValue, Number
@@ -143,6 +144,8 @@ class Reading:
         self.constants = {id(target): n.value.value for n in assigned for target in n.targets}  # type: ignore[attr-defined]
         inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
+        stores = [n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+        inner |= {id(n.value) for n in stores if type(self.value(n.value)) in (dict, list)}
         own = {id(n) for part in parts for n in ast.walk(part.target)}  # of comprehensions
         alone = not any([isinstance(n, ast.Call) for n in ast.walk(statement)])
         for node in ast.walk(statement):
@@ -395,6 +398,7 @@ def _written_by(function: Any, node: ast.Call) -> list[ast.expr]:
 
 
 def _seen(value: Any) -> Any:
+    value = original_of(value)
     traced = isinstance(value, Number | HostValue | HostNumber)
     return COMPUTED if traced or (isinstance(value, Tensor) and isinstance(value._array, Traced)) else value
 
@@ -403,7 +407,7 @@ def _attribute(value: Any, name: str) -> Any:
     if value is COMPUTED or value is UNKNOWN:
         return value
     if isinstance(value, ModuleType | str) or type(value) in _CONTAINERS or name == "__dict__":
-        return getattr(value, name, UNKNOWN)
+        return original_of(getattr(value, name, UNKNOWN))
     stores = list(stores_in(value, name))
     inside = stores[-1][2] if stores else None
     if isinstance(inside, property | staticmethod | classmethod) or inside is None:
