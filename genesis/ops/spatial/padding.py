@@ -44,9 +44,8 @@ def _sizes(shape: Sequence[int], pad: Sequence[int]) -> tuple[int, ...]:
 
 def _prepare(input: Tensor, pad: Any, value: Any = 0) -> tuple[Any, ...]:
     pad = _numbers("pad", input, pad)
-    shape = _sizes(input._array.shape, pad)
-    left = _sizes(input._array.shape, [min(n, 0) for n in pad])
-    if min(left, default=0) < 0:
+    if min(pad, default=0) < 0 and min(_sizes(input._array.shape, [min(n, 0) for n in pad])) < 0:
+        shape = _sizes(input._array.shape, pad)
         raise ShapeError(message("pad", f"the result would have shape {list(shape)}", [("input", input._spec())]))
     return input, pad, value
 

@@ -12,7 +12,7 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, normalize_dim, primitive
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.spatial.tables import Rule, border, sizes_of, steps
+from genesis.ops.spatial.tables import Rule, border, border_in_pieces, sizes_of, steps
 
 
 def _prepare(input: Tensor, dim: int, rule: Rule, back: bool = False) -> tuple[Any, ...]:
@@ -69,7 +69,9 @@ def mix(input: Array, dim: int, rule: Any, back: bool = False) -> Any:
 
 
 def _bordered(x: Any, dim: int, rule: Any, copied: Any, back: bool) -> Any:
-    """The middle at once, and the border one by one: NumPy takes long to take what an array of indices says."""
+    """The middle at once, and each side of the border; back, where elements are added, one by one: NumPy takes long to
+    take what an array of indices says.
+    """
 
     def at(i: Any) -> Any:
         return (*[slice(None)] * dim, i)
@@ -84,8 +86,8 @@ def _bordered(x: Any, dim: int, rule: Any, copied: Any, back: bool) -> Any:
         return out.astype(x.dtype, copy=False)
     out = np.empty((*x.shape[:dim], sizes_of(rule, False)[1], *x.shape[dim + 1 :]), x.dtype)
     out[middle] = x
-    for j, i in copied:
-        out[at(j)] = x[at(i)]
+    for to, source in border_in_pieces(rule):
+        out[at(to)] = x[at(source)]
     return out
 
 

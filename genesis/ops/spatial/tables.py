@@ -141,6 +141,20 @@ def border(rule: Rule) -> tuple[tuple[int, int], ...] | None:
     return tuple([(j, source[j]) for j in (*range(before), *range(before + n, before + n + after))])
 
 
+@functools.lru_cache(maxsize=256)
+def border_in_pieces(rule: Rule) -> tuple[tuple[slice, slice], ...]:
+    """The same as what is copied at once: where to, and of which elements, forwards, backwards or one for all."""
+    *_, before, after = rule
+    copied, pieces = border(rule) or (), []
+    for first, count in ((0, before), (before, after)):
+        if count:
+            to, start = copied[first]
+            step = copied[first + 1][1] - start if count > 1 else 1
+            stop = start + count * step if step else start + 1
+            pieces.append((slice(to, to + count), slice(start, stop if stop >= 0 else None, step or 1)))
+    return tuple(pieces)
+
+
 def _nearest(name: str, n: int, m: int, scale: float | None) -> Table:
     step = np.float32(n / m if scale is None else 1 / scale)  # as exact as PyTorch's, so that ties fall alike
     at = np.arange(m, dtype=np.float32)
