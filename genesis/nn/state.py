@@ -6,9 +6,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from genesis.base.errors import ArgumentError, GenesisError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.parameter import Parameter
 from genesis.nn.state_hooks import StateHooks, after_load, before_load, collect, has_load_post_hooks
@@ -23,6 +26,12 @@ EXTRA = "_extra_state"  # its name in a state
 
 class StateDictError(GenesisError, RuntimeError):
     """A state that does not fit a module; says all that is missing, unexpected or of another shape."""
+
+
+def _without_history(value: Tensor) -> Tensor:
+    """What `detach` gives; it is not noted as a line of the program at which a value lost its history."""
+    plain = value.__class__ in (Parameter, Tensor) and value._array.__class__ is np.ndarray and not ACTIVE
+    return value._alias(None) if plain else value.detach()
 
 
 class IncompatibleKeys(NamedTuple):
@@ -60,7 +69,7 @@ class ModuleState(StateHooks):
         own = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in self._transient}}
         for name, value in own.items():
             if value is not None:
-                destination[prefix + name] = value if keep_vars else value.detach()
+                destination[prefix + name] = value if keep_vars else _without_history(value)
         if type(self).get_extra_state is not ModuleState.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
 
