@@ -291,8 +291,9 @@ class _Task:
                             if to is not OP:
                                 # a function or a leaf may write to gx: copied, unless nobody else holds it or its array
                                 held = not (
-                                    refs(gx) == 3 and refs(array) == 3 and owns(array) if role is FUNCTION
-                                    else g.__class__ is not list and array is not g._array and owns(array)
+                                    (refs(gx) == 3 and refs(array) == 3 if role is FUNCTION
+                                     else g.__class__ is not list and array is not g._array)
+                                    and (array.base is None or owns(array))
                                 )  # fmt: skip
                                 if to is straight and left is None and (target._hooks is None or self.inputs is None):
                                     if target._hooks is None:

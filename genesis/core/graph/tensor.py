@@ -368,8 +368,9 @@ class Tensor(Methods):
 
     def _apart(self) -> Tensor:
         """This gradient in memory of its own."""
-        out = _new(Tensor)
-        out._array = apart(self._array)
+        out, array = _new(Tensor), self._array
+        usual = array.__class__ is np.ndarray and array.flags.c_contiguous
+        out._array = array.copy() if usual else apart(array)
         out._node = out._counter = out._view = None
         return out
 
