@@ -161,3 +161,18 @@ def test_numbers_of_old_states_have_a_dimension():
     assert (norm.num_batches_tracked.item(), norm.num_batches_tracked.shape) == (7, ())
     with pytest.raises(RuntimeError, match="size mismatch for num_batches_tracked"):
         norm.load_state_dict({**state, "num_batches_tracked": genesis.tensor([7, 8])})
+
+
+def test_a_state_shares_memory_and_is_no_line_at_which_history_is_lost():
+    from genesis.core.graph import lost
+
+    net = nn.Linear(2, 2)
+    lost.forget_cuts()
+    state = net.state_dict()
+    assert lost.cuts() == []
+    assert all(type(t) is genesis.Tensor and not t.requires_grad for t in state.values())
+    y = (net.weight * net.weight).sum()
+    state["weight"].fill_(3.0)
+    assert net.weight.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    with pytest.raises(RuntimeError, match="modified in place by fill_"):
+        y.backward()

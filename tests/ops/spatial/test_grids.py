@@ -129,3 +129,15 @@ def test_borders_are_those_of_pytorch(mode, dtype):
             found.append([t.detach().double().numpy() for t in (y, gx)])
         for a, b in zip(*found, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_borders_of_every_width(mode):
+    of_numpy = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    for n in range(1, 6):
+        x = genesis.arange(2.0 * n).reshape(2, n)
+        most = {"reflect": n - 1, "replicate": 4, "circular": n}[mode]
+        for before in range(most + 1):
+            for after in range(most + 1):
+                expected = np.pad(x.numpy(), ((0, 0), (before, after)), mode=of_numpy)
+                assert genesis.nn.functional.pad(x, (before, after), mode).tolist() == expected.tolist()
