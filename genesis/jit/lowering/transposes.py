@@ -54,9 +54,29 @@ def kernel(
 
 
 def square_of(lanes: int) -> str:
-    """The function that turns a square around, of which only ``high`` rows and ``wide`` columns are there."""
+    """The function that turns a square around, of which only ``high`` rows and ``wide`` columns are there. One that is
+    whole has no masks: with AVX2 it takes a processor long to write a part of a vector, and NEON has no instructions for it.
+    """
     code = Code(lanes)
-    mask = f"<{lanes} x i1>"
+    mask, square = f"<{lanes} x i1>", str(lanes * lanes)
+    whole = code.put(f"icmp eq i64 {code.times('%high', '%wide')}, {square}")
+    with code.loop("0", code.put(f"zext i1 {whole} to i64"), "1"):
+        rows = [code.load("%x", code.times("%step", str(i))) for i in range(lanes)]
+        for j, row in enumerate(_turned(code, rows)):
+            code.store(row, "%out", code.times("%next", str(j)))
+    with code.loop(code.put(f"zext i1 {whole} to i64"), "1", "1"):
+        _turn_some(code, mask)
+    text = code.definition(f"transpose{lanes}", ["x", "out"], ["step", "high", "wide", "next"], private=True)
+    declared = (
+        f"declare {code.vector} @llvm.masked.load.v{lanes}f32.p0(ptr, i32, {mask}, {code.vector})\n"
+        f"declare void @llvm.masked.store.v{lanes}f32.p0({code.vector}, ptr, i32, {mask})\n"
+    )
+    return declared + text.replace(") {\nentry:", ") #0 {\nentry:")
+
+
+def _turn_some(code: Code, mask: str) -> None:
+    """A square that is not whole."""
+    lanes = code.lanes
     inside = [_below(code, size) for size in ("%wide", "%high")]
     rows = []
     for i in range(lanes):
@@ -67,22 +87,21 @@ def square_of(lanes: int) -> str:
         rows.append(
             code.put(f"call {code.vector} {name}(ptr {at}, i32 4, {mask} {some}, {code.vector} zeroinitializer)")
         )
-    apart = 1
-    while apart < lanes:
-        rows = _exchanged(code, rows, apart)
-        apart *= 2
-    for j, row in enumerate(rows):
+    for j, row in enumerate(_turned(code, rows)):
         there = code.put(f"icmp sgt i64 %wide, {j}")
         some = code.put(f"select i1 {there}, {mask} {inside[1]}, {mask} zeroinitializer")
         at = code.at("%out", code.times("%next", str(j)))
         name = f"@llvm.masked.store.v{lanes}f32.p0"
         code.lines.append(f"  call void {name}({code.vector} {row}, ptr {at}, i32 4, {mask} {some})")
-    text = code.definition(f"transpose{lanes}", ["x", "out"], ["step", "high", "wide", "next"], private=True)
-    declared = (
-        f"declare {code.vector} @llvm.masked.load.v{lanes}f32.p0(ptr, i32, {mask}, {code.vector})\n"
-        f"declare void @llvm.masked.store.v{lanes}f32.p0({code.vector}, ptr, i32, {mask})\n"
-    )
-    return declared + text.replace(") {\nentry:", ") #0 {\nentry:")
+
+
+def _turned(code: Code, rows: list[str]) -> list[str]:
+    """The columns of a square."""
+    apart = 1
+    while apart < code.lanes:
+        rows = _exchanged(code, rows, apart)
+        apart *= 2
+    return rows
 
 
 def _below(code: Code, size: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 import genesis
 from genesis import jit
+from genesis.jit.lowering import transposes
 from genesis.jit.lowering.products import kernel
 from genesis.jit.lowering.step import Step
 from genesis.jit.lowering.tiles import FEWER, TERMS, Plan, Product, Tiles, code
@@ -85,6 +86,20 @@ def test_blocks_of_terms(k, n, lines, adds):
     table = runtime.Table([(native.address(made.name, made.code), addresses.ctypes.data, made.chunks)])
     runtime.run(table)
     assert (np.abs(c - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 33])
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 31])
+def test_matrices_are_turned_around_in_squares_that_are_whole_or_not(rows, columns):
+    """Nothing behind the result is written to."""
+    lines = np.random.default_rng(0).normal(size=(rows, columns + 3)).astype(np.float32)
+    out = np.full(rows * columns + 64, np.nan, np.float32)
+    made = transposes.kernel(f"turned_{rows}_{columns}", rows, columns, 2, columns + 3, ())
+    addresses = np.array([lines.ctypes.data, out.ctypes.data], np.int64)
+    table = runtime.Table([(native.address(made.name, made.code), addresses.ctypes.data, made.chunks)])
+    runtime.run(table)
+    assert np.array_equal(out[: rows * columns].reshape(columns, rows), lines[:, 2 : 2 + columns].T)
+    assert np.isnan(out[rows * columns :]).all()
 
 
 @pytest.mark.parametrize(("rows", "phases"), [(64, 1), (128, 1), (250, 2)])
