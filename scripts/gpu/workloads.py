@@ -162,6 +162,36 @@ def adam(t: Any, s: dict[str, Any], where: str) -> Rated:
     return lambda i: optimizer.step(), 28e-9 * sum([p.numel() for p in parameters]), "GB/s"
 
 
+def sorted_back(t: Any, s: dict[str, Any], where: str) -> Rated:
+    """What goes back through a sort alone."""
+    x = [each[:64].detach().requires_grad_() for each in several(t, where, *s["rows"])]
+    y, g = [each.sort(1).values for each in x], several(t, where, *x[0].shape)
+    gradients = lambda i: t.autograd.grad(y[i], x[i], g[i], retain_graph=True)
+    return gradients, 4e-9 * x[0].numel(), "GB/s"
+
+
+def best_of_many(t: Any, s: dict[str, Any], where: str) -> Rated:
+    """The hundred largest of a million."""
+    x = several(t, where, min(s["flat"], 1 << 20), dtype=t.float32)
+    return lambda i: x[i].topk(100), 4e-9 * x[0].numel(), "GB/s"
+
+
+def of_host(run: Callable[..., Any], *shapes: tuple[int, ...]) -> Workload:
+    """Something so small that the host takes longer than the device."""
+
+    def made(t: Any, s: dict[str, Any], where: str) -> Rated:
+        given = [t.rand(*shape, device=where) for shape in shapes]
+        places = t.arange(16, device=where).reshape(2, 8)
+        return lambda i: run(t, places, *given), 1.0, "items/s"
+
+    return made
+
+
+def norm_and_back(t: Any, places: Any, x: Any, weight: Any, g: Any) -> Any:
+    each = [a.detach().requires_grad_() for a in (x, weight, weight)]
+    return t.autograd.grad(t.nn.functional.layer_norm(each[0], (64,), *each[1:]), each, g)
+
+
 KERNELS: dict[str, Workload] = {
     "copy": of_flat(lambda t, x, i: x[i].clone(), 4),
     "add": of_flat(lambda t, x, i: x[i] + x[i - 1], 6),
@@ -179,6 +209,12 @@ KERNELS: dict[str, Workload] = {
     "linear and cross entropy": last_layer,
     "embedding": embedding,
     "sort of 64 rows": of_rows(lambda t, x, i: x[i][:64].argsort(1), 1),
+    "sort of 64 rows, backward": sorted_back,
+    "topk, 100 of 2^20": best_of_many,
+    "host: addition": of_host(lambda t, places, x: x + x, (16,)),
+    "host: gather": of_host(lambda t, places, x: x.gather(1, places), (2, 64)),
+    "host: rows of an index": of_host(lambda t, places, x: x[places[0]], (16, 64)),
+    "host: layer norm and backward": of_host(norm_and_back, (16, 64), (64,), (16, 64)),
     "product": of_square(1, "bfloat16"),
     "product of 4096": of_square(2, "bfloat16"),
     "product, float32": of_square(4, "float32"),
