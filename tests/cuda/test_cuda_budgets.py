@@ -383,6 +383,7 @@ CALLS = {
     "an eager add": 42,
     "an eager product": 45,
     "an eager addition in place": 34,
+    "a gather": 54,
     "forward and backward of a layer": 215,
     "a launch of a kernel": 12,
     "a step as a graph": 39,
@@ -410,6 +411,7 @@ def forward_and_backward():
 
 def test_the_host_does_little(silent, classes_of_its_own):
     x, m = genesis.ones(64, device="cuda"), genesis.ones(8, 8, device="cuda")
+    places = genesis.zeros(8, 3, dtype=genesis.int64, device="cuda")
     x + x
     run = genesis.compile(lambda t: (t * 2 + 1).relu())
     for _ in range(STAYS + 4):
@@ -423,6 +425,7 @@ def test_the_host_does_little(silent, classes_of_its_own):
         "an eager add": lambda: x + x,
         "an eager product": lambda: m @ m,
         "an eager addition in place": lambda: x.add_(x),
+        "a gather": lambda: genesis.gather(m, 1, places),
         "forward and backward of a layer": forward_and_backward(),
         "a launch of a kernel": lambda: stage.kernel.launch(on, stream, operands, stage.count),
         "a step as a graph": lambda: run(x),

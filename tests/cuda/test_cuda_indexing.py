@@ -597,3 +597,23 @@ def test_an_index_of_the_cpu_is_copied_to_the_tensor(gpu, function):
     assert there[:, 0].tolist() == [2.0, 0.0, 2.0, 0.0]
     with pytest.raises(RuntimeError, match="the tensor is on cpu, the index on cuda:0"):
         genesis.zeros(4)[i.to("cuda")]
+
+
+def test_a_gather_that_is_known_is_still_checked(gpu):
+    """What is kept of a call is about shapes: another index that is none, or of another shape, is refused."""
+    x = genesis.arange(12.0).reshape(3, 4).to("cuda")
+    here = lambda rows: genesis.tensor(rows, device="cuda")
+    for _ in range(3):
+        assert genesis.gather(x, 1, here([[3], [0], [1]])).tolist() == [[3.0], [4.0], [9.0]]
+        assert genesis.gather(x, -2, here([[2, 1, 0, 2]])).tolist() == [[8.0, 5.0, 2.0, 11.0]]
+    with pytest.raises(IndexError, match="gather: index 4 is out of range for dim 1 of size 4"):
+        genesis.gather(x, 1, here([[4], [0], [1]])).tolist()
+    with pytest.raises(RuntimeError, match="is larger than the input"):
+        genesis.gather(x, 1, here([[0], [0], [0], [0]]))
+    with pytest.raises(RuntimeError, match="the tensor is on cuda:0, the index on cpu"):
+        genesis.gather(x, 1, genesis.tensor([[3], [0], [1]]))
+    with pytest.raises(IndexError, match="must be integer"):
+        genesis.gather(x, 1, genesis.zeros(3, 1, device="cuda"))
+    assert genesis.gather(x.double(), 1, here([[3], [0], [1]])).dtype is genesis.float64
+    wide = x.to(genesis.complex64)
+    assert genesis.gather(wide, 1, here([[3], [0], [1]])).tolist() == [[3 + 0j], [4 + 0j], [9 + 0j]]

@@ -115,7 +115,8 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     arrays, or for `DeviceArray`.
     """
     kernel = op.on_devices.get(top.__class__) or device_kernel(op, top)
-    at_home = [_index_at(a, top.device) for a in arrays] if op.kind.copies else arrays
+    copied = op.kind.copies
+    at_home = [_index_at(a, top.device) if a.__class__ is tuple else a for a in arrays] if copied else arrays
     result = NotImplemented
     try:
         if kernel is not None:
@@ -195,13 +196,9 @@ def device_operands(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None
     return (tuple(arrays), top) if top is not None else None
 
 
-def _index_at(value: Any, device: Any) -> Any:
+def _index_at(key: tuple[Any, ...], device: Any) -> tuple[Any, ...]:
     """An index with its arrays, which lists and masks are, on a device."""
-    return (
-        tuple([placed(x, device) if x.__class__ is np.ndarray else x for x in value])
-        if isinstance(value, tuple)
-        else value
-    )
+    return tuple([placed(x, device) if x.__class__ is np.ndarray else x for x in key])
 
 
 def _operand_names(op: Op, count: int) -> list[str]:

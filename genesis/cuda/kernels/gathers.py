@@ -22,6 +22,7 @@ from genesis.cuda.kernels.signatures import KNOWN
 from genesis.cuda.kernels.wanted import kernels_wanted
 from genesis.cuda.runtime.reports import BITS
 
+WORD = 8  # bytes of the largest numbers that Triton moves
 INDEX = "index"  # the name that errors of `x[...]` have
 
 # ---- what lanes do
@@ -92,7 +93,7 @@ def taking(count: int, wraps: bool = True) -> Code:
 def bits(x: CudaArray) -> CudaArray | None:
     """The same memory as numbers that Triton moves, whatever they stand for; None of 16 bytes, which it has not."""
     size = x.dtype.itemsize
-    return x.seen(0, x.shape, x.strides, np.dtype(f"u{size}")) if size <= 8 else None
+    return x.seen(0, x.shape, x.strides, np.dtype(f"u{size}")) if size <= WORD else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ def gather_at(input: CudaArray, dim: int, index: CudaArray, distinct: bool = Fal
 
 def reports_indices(input: CudaArray) -> bool:
     """Whether `gather_at` is a kernel, which says which index is none."""
-    return kernels_wanted() and bits(input) is not None
+    return kernels_wanted() and input.dtype.itemsize <= WORD
 
 
 def _taken(
