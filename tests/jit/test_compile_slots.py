@@ -344,6 +344,31 @@ class Variables(Program):
         self.step, self.state = step, lambda: (n, h)
 
 
+class ReadByThat(Program):
+    """Numbers that only the statements read that set others."""
+
+    graphs, t = 3, 0
+
+    def __init__(self):
+        super().__init__()
+        rate, items = 1, [1, 2]
+
+        def step(x):
+            self.t = self.t + rate * len(items)
+            return x * self.t
+
+        def change(i):
+            nonlocal rate
+            rate = 5 if i >= 3 else rate
+            if i == 6:
+                items.append(3)
+
+        self.step, self.between = step, change
+
+    def state(self):
+        return self.t
+
+
 class AnotherObject(Program):
     graphs = 3
 
@@ -369,7 +394,7 @@ class AnotherObject(Program):
 
 @pytest.mark.parametrize(
     "kind",
-    [Warmup, Cosine, Averaged, Every, Whole, Told, ToldBefore, InADictionary, Variables, AnotherObject],
+    [Warmup, Cosine, Averaged, Every, Whole, Told, ToldBefore, InADictionary, Variables, ReadByThat, AnotherObject],
     ids=lambda kind: kind.__name__,
 )
 def test_numbers_that_a_function_sets(kind):

@@ -65,7 +65,7 @@ class Hosts:
         self._changed: list[tuple[Any, Any, Any]] = []
         self._copied: list[tuple[Any, list[Any], str]] = []  # containers that are made anew, and what was in them
         self._arguments: list[tuple[Any, int]] = []  # see `HostCall.arguments`, of the statement that is being kept
-        self.slots = Slots()
+        self.slots, self.run = Slots(), set[Any]()  # and the statements that were run, which set them
         self.keeps: set[Any] | None = None  # statements that are kept though they set slots only; None: all
         self.puts_before = self.puts_last = False  # whether slots have to be set before what Python does, or behind
         self.failed: Any = None  # the statement in which the trace has ended
@@ -140,6 +140,7 @@ class Hosts:
         """Run a statement in the trace, which sets slots."""
         self.tracer.watch.setting.add(statement.__code__)
         self.slots.sets_them(slots)
+        self.run.add(at)
         try:
             return run(statement, slots)
         except BaseException:

@@ -123,7 +123,7 @@ class Reads:
 
     def _meet(self, frame: FrameType, code: CodeType) -> None:
         """The containers among the variables that code reads."""
-        names, variables = self.names(code), frame.f_locals
+        names, variables = None if code in self.setting else self.names(code), frame.f_locals
         for name in {s.value for s in steps_of(code) if s.name in _LOADS} if names is None else names:
             value = variables.get(name)
             if isinstance(value, _WRITABLE):

@@ -17,7 +17,7 @@ import gc
 import inspect
 import linecache
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
@@ -99,15 +99,21 @@ class Rewritten:
         """The code now, and that of functions in it."""
         return {self.now, *_codes(self.now)}
 
-    def names(self) -> set[str]:
-        """The names that are read outside of what was taken out."""
-        taken = {id(n) for s in self.statements.values() for n in ast.walk(s)}
+    def names(self, run: Collection[Any] = ()) -> set[str]:
+        """The names that are read outside of what was taken out.
+
+        Args:
+            run: statements that were, and that a trace has run: by file, line, and name of the function
+        """
+        file = self.code.co_filename
+        kept = [s for s in self.statements.values() if (file, s.lineno, _name_of(s)) not in run]
+        taken = {id(n) for s in kept for n in ast.walk(s)}
         names = [n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and id(n) not in taken]
         return {n.id for n in names if isinstance(n.ctx, ast.Load)}
 
-    def only_kept(self) -> list[str]:
-        """The variables of outer functions that nothing but these statements reads."""
-        read = self.names()
+    def only_kept(self, run: Collection[Any]) -> list[str]:
+        """The variables of outer functions that nothing but these statements reads, those that a trace has run apart."""
+        read = self.names(run)
         return [name for name in self.code.co_freevars if name not in read]
 
     def _open(self) -> Iterator[ast.stmt]:

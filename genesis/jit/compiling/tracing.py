@@ -249,8 +249,6 @@ class Tracing:
     ) -> tuple[Graph | Joint, Decided]:
         guards, read = Guards(self.original), tuple(self.read.values())
         guards.names.leave(read)
-        for one in self.taken.statements.values():
-            guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
         tracer, watch.numbers = JointTracer(self.name, guards), bool(read or given)
         tracer.watch, tracer.raw = watch, raw if watch.numbers else None
         tracer.hosts.drawn.numbers, tracer.hosts.drawn.raw = self.drawn, raw
@@ -295,6 +293,9 @@ class Tracing:
         if watch.effect is not None:
             raise GraphError(not_again(watch.effect))
         refuse_unnamed(tracer.hosts.calls, watch)
+        for one in self.taken.statements.values():
+            names = one.only_kept(tracer.hosts.run)
+            guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in names])
         leave_changes(graph, tracer, watch)
         taken = (
             *graph.binding.guards,
