@@ -362,6 +362,53 @@ def test_a_backward_that_writes_to_what_was_saved():
         Bad.apply(numbers(2)).sum().backward()
 
 
+def test_a_backward_may_write_to_what_forward_made_for_it():
+    """A gradient that forward computed already, scaled in place by the one that arrives."""
+
+    class Cube(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                leaf = x.detach().requires_grad_()
+                y = leaf**3
+                (slope,) = torch.autograd.grad(y.sum(), leaf)
+            ctx.save_for_backward(slope)
+            return y.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            (slope,) = ctx.saved_tensors
+            with torch.no_grad():
+                return slope.mul_(g)
+
+    x = numbers(2)
+    y = Cube.apply(x)
+    (2 * y).sum().backward(retain_graph=True)
+    assert x.grad.tolist() == (6 * x.detach() ** 2).tolist()
+    with pytest.raises(RuntimeError, match=r"CubeBackward saved was modified in place by mul_"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("form", ["view", "alias", "in a list"])
+def test_a_backward_that_writes_to_the_memory_of_an_argument(form):
+    class Bad(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x = x if isinstance(x, torch.Tensor) else x[0]
+            ctx.save_for_backward(x.detach()[1:] if form != "alias" else x.detach())
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            (part,) = ctx.saved_tensors
+            part.mul_(2)
+            return g if form != "in a list" else ([g],)
+
+    x = numbers(2) * 1
+    with pytest.raises(RuntimeError, match=r"Bad.backward: wrote to a tensor that forward saved, with mul_"):
+        Bad.apply([x] if form == "in a list" else x).sum().backward()
+
+
 def test_methods_that_are_put_there_later_count():
     class Times(torch.Function):
         @staticmethod

@@ -326,11 +326,13 @@ class FunctionCtx(Node):
         return [] if site is None else [("called at", site)]
 
     def _check_own_writes(self, before: int) -> None:
-        """A backward that wrote to what forward saved would make the next one wrong."""
+        """A backward that wrote to an input or an output that forward saved changed what others have, too. What forward
+        made for itself is its own: a second backward finds it written to.
+        """
         saved = self._saved if self._saved is not FREED else ()
-        for t in saved:
+        for index, t in enumerate(saved):
             version = getattr(t, "_counter", None)
-            if version is not None and version.stamp > before:
+            if version is not None and version.stamp > before and not second_order.is_own(self, index):
                 raise InplaceError(
                     message(f"{self._title()}.backward", "wrote to a tensor that forward saved, with "
                                                          f"{version.writer}",

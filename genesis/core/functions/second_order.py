@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from genesis.base.errors import GraphError, message
+from genesis.base.pytree import tree_flatten
 from genesis.core.graph.escapes import Watch, open_watch, watched
 from genesis.core.graph.modes import enable_grad, grad_mode
 from genesis.core.graph.node import Output
@@ -175,6 +176,15 @@ def origin_of(t: Tensor, arguments: Sequence[Any], results: Sequence[Any], const
         if isinstance(a, Tensor) and _same_memory(t._array, a._array):
             return a._node
     return INTERMEDIATE
+
+
+def is_own(ctx: FunctionCtx, index: int) -> bool:
+    """Whether a saved tensor was made in forward, on memory that no argument has."""
+    if ctx._call is None or not ctx._origins or ctx._origins[index] is not INTERMEDIATE:
+        return False
+    arguments = [a() if isinstance(a, weakref.ref) else a for a in (*ctx._call.arguments, *ctx._call.keywords.values())]
+    counter = ctx._saved[index]._counter
+    return not any(isinstance(a, Tensor) and a._counter is counter for a in tree_flatten(arguments)[0])
 
 
 def _same_memory(x: Any, y: Any) -> bool:
