@@ -409,6 +409,35 @@ def test_a_backward_that_writes_to_the_memory_of_an_argument(form):
         Bad.apply([x] if form == "in a list" else x).sum().backward()
 
 
+def test_a_backward_may_delete_what_forward_set():
+    """As checkpoints written by hand do, to have its memory back at once."""
+
+    class Checkpoint(torch.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.inputs, ctx.k, ctx.count = [x], k, 2
+            return x * k
+
+        @staticmethod
+        def backward(ctx, g):
+            ctx.inputs = [x.detach().requires_grad_() for x in ctx.inputs]
+            with torch.enable_grad():
+                y = ctx.inputs[0] * ctx.k
+            gradients = torch.autograd.grad(y, [*ctx.inputs, ctx.k], g)
+            del ctx.inputs, ctx.k, ctx.count
+            assert not any(hasattr(ctx, name) for name in ("inputs", "k", "count"))
+            with pytest.raises(AttributeError, match="inputs"):
+                del ctx.inputs
+            return gradients
+
+    x, k = numbers(2), numbers(2)
+    y = Checkpoint.apply(x, k)
+    y.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == k.tolist() and k.grad.tolist() == x.tolist()
+    with pytest.raises(AttributeError, match="inputs"):
+        y.sum().backward()
+
+
 def test_methods_that_are_put_there_later_count():
     class Times(torch.Function):
         @staticmethod

@@ -389,6 +389,12 @@ class HoldingCtx:
             leaves = [second_order.with_origin(self, t, o, n) for t, o, n in zip(leaves, origins, names, strict=True)]
         return tree_unflatten(leaves, structure)
 
+    def __delattr__(self: Any, name: str) -> None:
+        if name not in self._held:
+            return object.__delattr__(self, name)
+        self._held = {other: value for other, value in self._held.items() if other != name}
+        self.__dict__.pop(name, None)  # what backward set in its place
+
     def saved_variables_(self: Any) -> Any:
         if "saved_variables" in self._held:
             return self.__getattr__("saved_variables")
