@@ -138,6 +138,8 @@ def product(a: Any, b: Any) -> Any:
         return np.matmul(a, b)
     if work <= _here.ALONE_MATRICES and a.ndim == 2 == b.ndim and len(a) > 1 < b.shape[1] and len(b) >= FEW:
         return np.matmul(a, b)  # for which `_large` finds nothing else
+    if work > _here.ALONE_MATRICES and _is_own(a, b):
+        return own[0].product(a, b)
     return quietly(_here._large, a, b)
 
 
@@ -180,8 +182,6 @@ def _is_own(a: Any, b: Any) -> bool:
 
 
 def _large(a: Any, b: Any) -> Any:
-    if _is_own(a, b):
-        return own[0].product(a, b)
     matrices = a.ndim > 1 < b.ndim
     each = a.shape[-2] * b.size // math.prod(b.shape[:-2]) if matrices else a.size
     if (matrices and each <= ALONE_MATRICES and a.shape[-2] != 1 != b.shape[-1]) or _openblas() is None:

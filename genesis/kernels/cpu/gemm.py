@@ -135,7 +135,8 @@ def product(a: Any, b: Any, bias: Any = None, unit: str = FLOAT32) -> Any:
     if not runtime._pools:
         runtime.begin()
     k, n = b.shape[-2:]
-    size, batch = -(-n // width(unit)) * width(unit) * k, ()
+    columns, batch = width(unit), ()
+    size = -(-n // columns) * columns * k
     if a.ndim > 2 or b.ndim > 2:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         size *= min(math.prod(batch), code.PARTS * int(runtime.current[2]))
