@@ -177,6 +177,7 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
     done = code.times(whole, str(width))
     rest = code.put(f"sub i64 %n, {done}")
     vectors = code.put(f"sdiv i64 {code.add(rest, str(lanes - 1))}, {lanes}")
+    over = code.put(f"srem i64 {rest}, {lanes}")
     blocks = code.put(f"sdiv i64 {code.add(code.put('sub i64 %last, %first'), str(BLOCK - 1))}, {BLOCK}")
     chunks = code.put(f"sdiv i64 {code.add('%k', str(CHUNK - 1))}, {CHUNK}")
     with code.loop("0", blocks, "1") as block:
@@ -191,11 +192,24 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
             state = fresh, biased
             with code.loop("0", whole, "1") as panel, code.loop(start, stop, "1") as tile:
                 _tile(code, rows, columns, tile, code.times(panel.index, str(width)), terms, end, state)
-            for few in range(1, columns + 1):  # a last panel that is not whole: one of these loops has one round
-                here = code.put(f"zext i1 {code.put(f'icmp eq i64 {vectors}, {few}')} to i64")
+            for few, full in _last_panels(lanes, columns):  # one of these loops has one round, if the last is not whole
+                here = code.put(f"icmp eq i64 {vectors}, {few}")
+                if full is not None:
+                    test = "eq" if full else "ne"
+                    here = code.put(f"and i1 {here}, {code.put(f'icmp {test} i64 {over}, 0')}")
+                here = code.put(f"zext i1 {here} to i64")
                 with code.loop("0", here, "1"), code.loop(start, stop, "1") as tile:
-                    _tile(code, rows, few, tile, done, terms, end, state, rest)
+                    _tile(code, rows, few, tile, done, terms, end, state, "" if full else rest)
     return code.definition("multiply", *MULTIPLY, private=private)
+
+
+def _last_panels(lanes: int, columns: int) -> list[tuple[int, bool | None]]:
+    """How many vectors a last panel may have, and whether the last of them is full: None where it is no matter, with vectors
+    of which a part is written as fast as all. With AVX2 that takes a processor long, and NEON has no instructions for it.
+    """
+    if lanes == 16:
+        return [(few, None) for few in range(1, columns + 1)]
+    return [(few, full) for few in range(1, columns + 1) for full in (True, False) if few < columns or not full]
 
 
 def _tile(
