@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 import copy
 import pickle
 import threading
 import warnings
+from contextlib import nullcontext
 
 import pytest
 

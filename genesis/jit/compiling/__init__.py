@@ -11,8 +11,9 @@
 `surroundings` what it can reach, which a trace leaves as it was
 `slots`     what it sets and goes on from at the next call: arguments and results of a graph; `library`: functions of Python's
             that a trace is told of
-`statements` what Python does at each call, taken out of the code where `taken` asks for it; `hosts` keeps it, `words` reads it,
-            `leaves` is what it reads; `questions`, `containers`: what numbers and arguments are made of
+`statements` what Python does at each call, taken out of the code where `taken` asks for it; `hosts` keeps it, `order` says when
+            it is done, `words` reads it, `leaves` is what it reads; `questions`, `containers`: what numbers and arguments
+            are made of
 `joint`     a function and its gradient in one trace, as two programs; `flow` joins them; `results` what it returned
 `values`    values that Python needs: decisions; `segments` computes them first
 `entries`   one graph, ready to be called

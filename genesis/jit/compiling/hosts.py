@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import DeviceArray
-from genesis.arrays.protocol import Layer
 from genesis.base.errors import message
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
@@ -40,7 +39,7 @@ from genesis.jit.compiling.leaves import (
     is_set,
 )
 from genesis.jit.compiling.modes import Modes
-from genesis.jit.compiling.questions import keys_of, looked_up
+from genesis.jit.compiling.order import Order, may_change
 from genesis.jit.compiling.slots import Slot, Slots, named_slots, run, slots_set
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stops import Anew, Set
@@ -52,7 +51,7 @@ from genesis.jit.compiling.young import is_young
 from genesis.jit.traced import Cell, Traced
 
 
-class Hosts:
+class Hosts(Order):
     """What Python does in one trace."""
 
     def __init__(self, tracer: Any) -> None:
@@ -209,7 +208,7 @@ class Hosts:
         """A number as it was where it was read, which a statement may have changed since."""
         first, last = self.tracer.asked_behind[number.var]
         for i, call in enumerate(self.calls[first:], first):
-            if _may_change(call, number.ask):
+            if may_change(call, number.ask):
                 if i < last:
                     text = f"numbers that {call.title} changes are read before and behind it, and {title} reads both"
                     raise NotKept(message("compile", text))
@@ -279,155 +278,7 @@ class Hosts:
             before = None
         self._changed.append((held, name, before))
 
-    # ---- when they are done
-
-    def settle(self) -> None:
-        """The function has returned: which statements come before what is written to tensors?"""
-        self.containers = []  # they hold tensors of the trace
-        for x, items, title in self._copied:
-            now = list(x.items()) if type(x) is dict else list(x)
-            if len(now) != len(items) or any([not _same(a, b) for a, b in zip(now, items, strict=True)]):
-                raise NotKept(
-                    message("compile", f"the {type(x).__name__} that a statement gets at {title} changes behind it")
-                )
-        self._copied.clear()
-        self.drawn.settle()
-        end = self._stamp()
-        needed = [self._when(i, call, end) for i, call in enumerate(self.calls)]
-        last = max([i for i, early in enumerate(needed) if early], default=-1)
-        firsts = self._firsts()
-        for i, call in enumerate(self.calls):
-            call.first, call.early = i < firsts, firsts <= i <= last
-        self.puts_last = self._puts_last()
-        for call in self.calls:
-            if call.draws and self.tracer.streams:
-                raise self._refused(call, "it may draw random numbers, and so does the function")
-            if any([cell.written != count for cell, count in call.handed]):
-                raise self._refused(call, "a tensor that it gets is written to behind it")
-            if call.writes and self._sees_writes(self.calls.index(call), call, end):
-                raise self._refused(call, "it writes to tensors")
-            if any([self._holds(x) for x, _ in call.changes if isinstance(x, np.ndarray)]):
-                raise self._refused(call, "it writes to an array whose memory a tensor has")
-            if call.early and any(call.stamp[:2]):
-                raise self._refused(call)
-            if call.early and call.sees_gradients and call.assigned:
-                raise self._refused(call, "a .grad that it may look at is set or removed before it")
-
-    def _puts_last(self) -> bool:
-        """Whether slots have to be set behind what Python does when all has been computed: it looks at them as they were."""
-        slots, behind = self.slots, set[bool]()
-        for call in self.calls if slots.every else ():
-            if any([(id(held), key) in slots for held, key in call.changes]):
-                raise self._refused(call, "it sets what the function sets, too")
-            sees = not (call.trusted or call.drawn) and (not call.blind or any([x in slots for x in call.looks_into]))
-            if sees and (call.first or call.early) and call.sets_before:
-                raise self._refused(call, "it may look at what the function has set")
-            if sees and not (call.first or call.early):
-                behind |= {call.sets_before > 0} if call.sets_before in (0, slots.sets) else {True, False}
-                if len(behind) > 1:
-                    raise self._refused(call, "it may look at what the function sets before and behind it")
-        self.puts_before = behind == {True}
-        return behind == {False}
-
-    def _firsts(self) -> int:
-        """How many statements come before all that is computed; where Python decides by that, and may begin again, only
-        those that it needs.
-        """
-        drawn = self.drawn.count()
-        if self.tracer.values.questions:
-            return drawn
-        for i, call in enumerate(self.calls[drawn:], drawn):
-            behind = any(call.stamp) or call.told or (call.assigned and not call.blind)
-            if behind or call.writes or call.draws or any([_may_change(call, ask) for _, ask in self.tracer.numbers]):
-                return i
-        return len(self.calls)
-
-    def _sees_writes(self, index: int, call: HostCall, end: tuple[int, ...]) -> bool:
-        """Whether something is computed, told or returned that a statement writes to, as it was before."""
-        if call.early and not any(call.stamp):
-            return False
-        handed = {id(cell) for cell, _ in call.handed}
-        sources = [self.sources[k] for k in call.told]
-        apart = any([source is not None and id(source.cell) not in handed for source in sources])
-        return apart or call.stamp != end or any([other.told for other in self.calls[index + 1 :]])
-
-    def _holds(self, array: Any) -> bool:
-        """Whether tensors from outside have the memory of an array."""
-        known = [c.array for c in (*self.tracer.arguments, *self.tracer.memory.captures.values())]
-        return any([isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in known])
-
-    def shared(self, results: list[Any]) -> dict[int, tuple[str, int]]:
-        """Which of the tensors that statements are told, and may keep, have the memory of a result or of another one: what
-        is written there later is seen by both.
-        """
-        known: dict[int, list[tuple[str, int, Traced]]] = {}  # by memory
-        for i, argument in enumerate(self.tracer.arguments):
-            known.setdefault(id(argument.cell), []).append(
-                ("argument", i, Traced(self.tracer, argument.cell, argument.var.spec))
-            )
-        for i, y in enumerate(results):
-            if isinstance(y, Tensor) and not isinstance(y._array, Layer):
-                array = self.tracer.array(y._array)
-                known.setdefault(id(array.cell), []).append(("result", i, array))
-        captured = {id(c.cell) for c in self.tracer.memory.captures.values() if not c.made}
-        shared = {}
-        for call in self.calls:
-            handed, call.handed = {id(cell) for cell, _ in call.handed}, []
-            for k in call.told:
-                source = self.sources[k]
-                if source is None or id(source.cell) not in handed:
-                    continue
-                if id(source.cell) in captured:
-                    raise self._refused(call, "a tensor that it gets shares its memory with a captured one")
-                others = known.setdefault(id(source.cell), [])
-                alike = [(kind, i) for kind, i, array in others if array.steps == source.steps]
-                if others and not alike:
-                    raise self._refused(call, "a tensor that it gets shares its memory with another one")
-                if alike:
-                    shared[k] = alike[0]
-                else:
-                    others.append(("told", k, source))
-        self.sources = []
-        return shared
-
-    def _when(self, index: int, call: HostCall, end: tuple[int, ...]) -> bool:
-        """Whether a statement has to come early; or else it must not."""
-        asked = {var: self.tracer.asked_behind[var] for var, ask in self.tracer.numbers if _may_change(call, ask)}
-        if any([first <= index < last for first, last in asked.values()]):
-            raise self._refused(call, "what is computed of numbers that it changes is asked for before and behind it")
-        call.feeds = frozenset([var for var, (first, _) in asked.items() if first > index])
-        before, behind = len(asked) > len(call.feeds), bool(call.feeds)
-        last = call.stamp == end if not call.blind else call.stamp[:2] == end[:2]
-        written = any([cell.written != count for cell, count in call.arguments])
-        if written and before:
-            raise self._refused(call, "an argument and numbers that it changes are asked for before it")
-        if call.writes and call.stamp != end and not before and not any(call.stamp):
-            return True
-        if behind or written or (call.raises and not last and not before and not any(call.stamp[:2])):
-            return True
-        if last or call.blind:
-            return False
-        if before:
-            raise self._refused(call)
-        return True
-
-    def _refused(self, call: HostCall, why: str = "") -> NotKept:
-        text = why or "tensors are written to before and behind it, and it may look at them"
-        return NotKept(message("compile", f"what Python does at {call.title} cannot be done apart: {text}"))
-
-
-def _may_change(call: HostCall, ask: Callable[[], float]) -> bool:
-    """Whether a statement may change the answer to a question."""
-    changed = {id(held) for held, _ in call.changes}
-    return bool(changed & looked_up(ask)) or any([key in keys_of(ask) for key in call.unknown])
-
 
 def _made_anew(x: Any, title: str) -> NotKept:
     text = f"the {type(x).__name__} that a statement reads at {title} is made anew at each call"
     return NotKept(message("compile", text))
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether entries of a container are the same: of a dictionary they are pairs."""
-    pairs = type(a) is tuple and type(b) is tuple and len(a) == len(b)
-    return a is b or (pairs and all([x is y for x, y in zip(a, b, strict=True)]))
