@@ -27,14 +27,14 @@ def _check_range(b: Builder, index: Value, *rest: Any) -> str:
 
 
 @lowers("gather_at")
-def _gather_at(b: Builder, x: Value, dim: int, index: Value, distinct: bool) -> str:
+def _gather_at(b: Builder, x: Value, dim: int, index: Value, distinct: bool = False) -> str:
     if not index.rank:
         return b.reshape(x, [])
     return b.node("GatherElements", x, index, axis=dim)
 
 
 @lowers("scatter_sum")
-def _scatter_sum(b: Builder, x: Value, shape: Sequence[Any], dim: int, index: Value, distinct: bool) -> str:
+def _scatter_sum(b: Builder, x: Value, shape: Sequence[Any], dim: int, index: Value, distinct: bool = False) -> str:
     zeros = b.node("Expand", b.constant(0, x.dtype), b.ints(shape))
     if x.shape != index.shape:
         many = list(range(x.rank))

@@ -294,7 +294,7 @@ def _is_along(nest: Nest, operand: int) -> bool:
 
 def chosen_one(memory: Memory, call: Call) -> list[Part]:
     """`scatter_sum` of one element of each row: where its place is the element is, else zeros."""
-    x, shape, dim, index, _ = call.args
+    x, shape, dim, index, *_ = call.args
     dim %= max(len(shape), 1)
     if not index.spec.shape or index.spec.shape != tuple([1 if d == dim else n for d, n in enumerate(shape)]):
         raise Unknown("sums of several elements")

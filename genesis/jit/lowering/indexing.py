@@ -39,7 +39,7 @@ def take_index(memory: Memory, call: Call) -> list[Part]:
 
 @rule("gather_at")
 def gather_at(memory: Memory, call: Call) -> list[Part]:
-    x, dim, index, _ = call.args
+    x, dim, index, *_ = call.args
     ndim = len(x.spec.shape)
     if not ndim or len(index.spec.shape) != ndim:
         raise Unknown("an index of no dimensions")
@@ -99,7 +99,7 @@ def sums(memory: Memory, call: Call) -> tuple[Nest, list[Var]]:
         strides = contiguous_strides(tuple(shape))
         index_strides, target = [*memory.strides(index), *[0] * (len(extents) - ndim)], [*[0] * ndim, *strides[1:]]
     else:
-        x, shape, dim, index, _ = call.args
+        x, shape, dim, index, *_ = call.args
         if not index.spec.shape:
             raise Unknown("an index of no dimensions")
         extents = index.spec.shape

@@ -44,7 +44,7 @@ def added(input: Any, indices: Any, shape: Any, key: Any) -> Any:
     return _added(out, row_numbers(indices, shape[0]), values)
 
 
-def _fits(input: Any, shape: Any, dim: int, index: Any, distinct: bool) -> bool:
+def _fits(input: Any, shape: Any, dim: int, index: Any, distinct: bool = False) -> bool:
     """Whether an index has the sizes of all dimensions but its own, and names many elements of few."""
     return (
         input.dtype is F32
@@ -57,7 +57,7 @@ def _fits(input: Any, shape: Any, dim: int, index: Any, distinct: bool) -> bool:
 
 
 @attach("scatter_sum", np.ndarray, when=_fits)
-def scattered(input: Any, shape: Any, dim: int, index: Any, distinct: bool) -> Any:
+def scattered(input: Any, shape: Any, dim: int, index: Any, distinct: bool = False) -> Any:
     values, inner = input[tuple([slice(n) for n in index.shape])], math.prod(shape[dim + 1 :])
     if dim == 0 and inner > 1 and not any(index.strides[1:]):  # one number for each row, expanded
         return _added(np.zeros(shape, F32), index[(slice(None), *[0] * (index.ndim - 1))], values)
@@ -68,7 +68,7 @@ def scattered(input: Any, shape: Any, dim: int, index: Any, distinct: bool) -> A
     return total.astype(F32)
 
 
-def _takes(input: Any, dim: int, index: Any, distinct: bool) -> bool:
+def _takes(input: Any, dim: int, index: Any, distinct: bool = False) -> bool:
     """Whether an index has the sizes of all dimensions but its own, and names many elements."""
     return (
         input.dtype is F32
@@ -80,7 +80,7 @@ def _takes(input: Any, dim: int, index: Any, distinct: bool) -> bool:
 
 
 @attach("gather_at", np.ndarray, when=_takes)
-def gathered(input: Any, dim: int, index: Any, distinct: bool) -> Any:
+def gathered(input: Any, dim: int, index: Any, distinct: bool = False) -> Any:
     numbers, out = _within(index, input.shape[dim]), memory.empty(index.shape, F32)
     outer, inner = math.prod(input.shape[:dim]), math.prod(input.shape[dim + 1 :])
     addresses = [memory.address(a) for a in (input, numbers, out)]
