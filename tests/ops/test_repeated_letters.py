@@ -31,3 +31,22 @@ def test_gathering_nothing(size, index):
     torch = pytest.importorskip("torch")
     mine, theirs = (lib.gather(lib.ones(size), 0, lib.zeros(index, dtype=lib.int64)) for lib in (genesis, torch))
     assert tuple(mine.shape) == tuple(theirs.shape)
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.complex64, genesis.int64])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 1), (3, 4)]), ("bij,bjk->bik", [(1, 2, 3), (5, 3, 2)]), ("ij,jk,kl->li", [(2, 3), (3, 4), (1, 2)]),
+        ("i,i->", [(4,), (4,)]), ("ij,k->kji", [(2, 3), (4,)]), ("ij,kj->", [(0, 3), (2, 3)]), ("ij,jk->ik", [(2, 0), (0, 3)]),
+        ("ij,ji,ij,i->j", [(2, 3), (3, 2), (2, 3), (2,)]), ("...i,i->...", [(2, 3, 4), (4,)]), ("ii,i->i", [(3, 3), (3,)]),
+    ],
+)  # fmt: skip
+def test_small_sums_are_those_that_numpy_plans(equation, shapes, dtype):
+    """Small ones are one loop, larger ones products of matrices."""
+    rng = np.random.default_rng(0)
+    operands = [genesis.tensor(rng.integers(-9, 9, shape)).to(dtype) for shape in shapes]
+    found = genesis.einsum(equation, *operands)
+    expected = np.einsum(equation, *[x.numpy() for x in operands], optimize=True)
+    assert found.is_contiguous() and found.dtype == dtype
+    np.testing.assert_array_equal(found.numpy(), expected)

@@ -21,6 +21,7 @@ from genesis.ops.products.matmul import dot, matmul, product_spec, same_dtype
 from genesis.ops.shapes.expand import sum_to
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # importing `string` for them takes 0.5 ms
+FEW = 1 << 15  # multiplications that one loop does in less time than it takes to plan them
 
 
 @composite(halves="alike", out=True)
@@ -120,6 +121,15 @@ def _onto_diagonal(gx: Tensor, unique: str, term: str) -> Tensor:
     return gx
 
 
+def _is_planned(sizes: dict[str, int], result: str, count: int) -> bool:
+    """Whether NumPy looks for an order and makes products of matrices: that takes longer than a small sum itself, and
+    where nothing is summed it makes nothing faster.
+    """
+    if count == 1 or (count == 2 and len(sizes) == len(result)):
+        return False
+    return count > 3 or math.prod(sizes.values()) > FEW
+
+
 def _infer_einsum(operands: Sequence[Spec], terms: Any, result: Any) -> Spec:
     sizes = _einsum_sizes(terms, [x.shape for x in operands])
     same_dtype("einsum", *operands)
@@ -154,10 +164,10 @@ def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -
     if any(x.dtype is not kind for x in operands):
         same_dtype("einsum", *[product_spec(x) for x in operands])
     arrays = [x.astype(F32) for x in operands] if kind in HALVES else list(operands)
-    _einsum_sizes(terms, [x.shape for x in arrays])
+    sizes = _einsum_sizes(terms, [x.shape for x in arrays])
     equation = ",".join(terms) + "->" + result
     with one_thread():
-        out = np.einsum(equation, *arrays, optimize=len(arrays) > 1)
+        out = np.einsum(equation, *arrays, optimize=_is_planned(sizes, result, len(arrays)))
     return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
 
 
