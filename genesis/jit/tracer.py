@@ -79,6 +79,7 @@ class Tracer(AskedNumbers):
         self.guards = guards
         self.memory = Memory()
         self.gradients = Gradients(self.memory)
+        self.checks: list[Callable[[], None]] = []  # when the function has returned
         self.begun: list[Any] = []  # dictionaries of what is set up once
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.own: dict[int, Any] = {}  # what objects of this package know of themselves in the trace, by id
@@ -376,7 +377,10 @@ class Tracer(AskedNumbers):
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
             with _casts_of_its_own():
-                result = self.finished(fn(*inner_args, **inner_kwargs), arguments)
+                given = fn(*inner_args, **inner_kwargs)
+                for check in self.checks:
+                    check()
+                result = self.finished(given, arguments)
             return outcome_of(self, result, arguments, structure)
         finally:
             ACTIVE.pop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.jit.compiling.function import CompiledFunction
-from genesis.jit.compiling.options import compiled
 from genesis.nn.module import Module
 
 
@@ -25,7 +24,8 @@ class OptimizedModule(Module):
     def __init__(self, module: Module, **options: Any) -> None:
         super().__init__()
         self._orig_mod = module
-        self.__dict__.update(_compiled=compiled(module, **options), _compile_options=options, training=module.training)
+        made = module._made_compiled(options)
+        self.__dict__.update(_compiled=made, _compile_options=options, training=module.training)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(*args, **kwargs)

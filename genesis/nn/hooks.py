@@ -148,8 +148,10 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
     return value
 
 
-def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``module.forward(*args, **kwargs)`` between its hooks."""
+def call_with_hooks(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], function: Callable[..., Any] | None = None
+) -> Any:
+    """``module.forward(*args, **kwargs)``, or a function in its place, between its hooks."""
     sets = [*EVERY_MODULE, *([module._hooks] if module._hooks is not None else [])]
     args, kwargs = _before(module, sets, args, kwargs)
     pre = [entry[0] for s in sets for entry in s.backward_pre.values()]
@@ -159,7 +161,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         args = boundary.enter(args)
     forward = [entry for s in sets for entry in s.forward.values()]
     try:
-        result = module.forward(*args, **kwargs)
+        result = (module.forward if function is None else function)(*args, **kwargs)
     except BaseException:
         for hook, with_kwargs, always in forward:
             if always:

@@ -353,6 +353,12 @@ class Module(ModuleState, Conversions, Dependable):
 
         self.forward = compiled(type(self).forward.__get__(self), *args, **kwargs)  # type: ignore[method-assign]
 
+    def _made_compiled(self, options: dict[str, Any]) -> Any:
+        """What `genesis.compile` calls in its place."""
+        from genesis.jit.compiling.options import compiled
+
+        return compiled(self, **options)
+
     # ---- hooks and looks
 
     def register_forward_pre_hook(

@@ -43,7 +43,7 @@ def alone(monkeypatch):
     "name",
     [
         "collectives.py", "functional.py", "data_parallel.py", "sync_norm.py", "zero.py", "joined.py", "sharded.py",
-        "wrapped.py", "sharded_programs.py",
+        "wrapped.py", "sharded_programs.py", "compiled_modules.py",
     ],
 )  # fmt: skip
 def test_every_collective_in_a_world_of_one(name, capsys, alone, monkeypatch):

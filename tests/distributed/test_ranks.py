@@ -174,6 +174,11 @@ def test_data_parallel_training(ranks):
     passes(ranks, "data_parallel.py")
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_compiled_modules_whose_gradients_are_combined(ranks):
+    passes(ranks, "compiled_modules.py")
+
+
 @pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_modules_on_gpus(ranks):
     passes(ranks, "training_on_devices.py")

@@ -82,6 +82,13 @@ def changes(thing: Any, what: str) -> None:
         active.changes(thing, what)
 
 
+def at_end(check: Callable[[], None]) -> None:
+    """Have something looked at when the function that is traced has returned: what is wrong then is raised."""
+    active = tracer.get()
+    if active is not None:
+        active.checks.append(check)
+
+
 class HostNumber(float):
     """The value of a host number while a trace is being made; ``var`` stands for it in the graph.
 

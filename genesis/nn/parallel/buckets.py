@@ -25,7 +25,7 @@ from genesis.core.call.halves import HALVES
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tracing import at_end, tracer
 from genesis.nn.parallel.graph_buckets import GraphBuckets
 from genesis.nn.parallel.shards import sum_of_ranks
 
@@ -178,6 +178,7 @@ class Buckets:
     def prepare(self) -> None:
         """Before a forward whose backward combines gradients."""
         self.expected, self.next, self.traced = True, 0, None
+        at_end(self._refuse_half)
         _watching.Progress.step += 1
         self.ready.clear()
         for bucket in self.buckets:
@@ -324,6 +325,14 @@ class Buckets:
         if absent:
             raise self._unfinished(absent)
         self.expected, self.traced = False, None
+
+    def _refuse_half(self) -> None:
+        """At the end of a trace: the backward was in it, too, for nothing would combine gradients of another one."""
+        if self.expected:
+            self.expected = False
+            text = "its gradients would not be combined in a backward behind what is compiled"
+            hint = "genesis.compile of the DistributedDataParallel itself, or of the step with its backward"
+            raise UnsupportedError(message(_NAME, text, hint=hint))
 
     def _sum_in_graph(self, g: Any) -> Any:
         """The sum over ranks as a node of a trace; of 16-bit numbers the mean, which is rounded once."""

@@ -13,7 +13,10 @@ from genesis.base.late import Late
 from genesis.base.pytree import tree_map
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
+from genesis.nn.compiled import OptimizedModule
+from genesis.nn.hooks import call_with_hooks
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
 from genesis.nn.parallel.shards import Shards
@@ -117,6 +120,10 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives; the backward through it combines gradients, unless this is inside of `no_sync`."""
+        return self._around(self.module, inputs, kwargs)
+
+    def _around(self, module: Module, inputs: Any, kwargs: Any) -> Any:
+        """The same by a module in place of its own, which may be the same one compiled."""
         if self.device is not None:
             inputs, kwargs = tree_map(self._moved, (inputs, kwargs))
         root = _models.begun(self) if self._join_config.enable else 0
@@ -129,8 +136,17 @@ class DistributedDataParallel(Module):
         elif self._together:
             self._buckets.expected = False
         if self.shards is not None and grad_mode.get():
-            return self.shards(self.module, inputs, kwargs)
-        return self.module(*inputs, **kwargs)
+            return self.shards(module, inputs, kwargs)
+        return module(*inputs, **kwargs)
+
+    # ---- compiled: the module inside; what is around it looks at this call, and at the ranks
+
+    def _made_compiled(self, options: dict[str, Any]) -> Any:
+        return Around(self, options)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the forward of the module inside in place, see `genesis.compile`, which says what the arguments are."""
+        self.module.compile(*args, **kwargs)
 
     def _moved(self, x: Any) -> Any:
         return x.to(self.device, non_blocking=True) if isinstance(x, Tensor) else x
@@ -233,6 +249,23 @@ class DistributedDataParallel(Module):
     def join_process_group(self) -> Any:
         """The ranks."""
         return self.process_group
+
+
+class Around:
+    """What `genesis.compile` makes of such a module: the module inside compiled, and around it what this one does."""
+
+    def __init__(self, outer: DistributedDataParallel, options: dict[str, Any]) -> None:
+        self.outer, self.inner = outer, OptimizedModule(outer.module, **options)
+        self.explain = self.inner.explain
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        if ACTIVE:  # inside of what is traced it is a part of that
+            return self.outer(*inputs, **kwargs)
+        self.inner.__dict__["training"] = self.outer.module.training
+        return call_with_hooks(self.outer, inputs, kwargs, self._forward)
+
+    def _forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.outer._around(self.inner, inputs, kwargs)
 
 
 def _one_device(name: str, module: Module, device_ids: Any, output_device: Any) -> Any:
