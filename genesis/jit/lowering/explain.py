@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from genesis.base.text import Printed, Table, page
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import pictures
+from genesis.jit.lowering import pictures, trees
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.lowering.layouts import copy_as, size_of
 from genesis.jit.lowering.listing import axes_of, listing
@@ -222,6 +222,8 @@ def work_of(program: Program, call: Call) -> int:
         return 2 * size * inputs[0].spec.shape[-1]
     if call.op in ("matmul_tn", "matmul_tn.add"):
         return 2 * size * inputs[0].spec.shape[-2]
+    if call.op == trees.OP:
+        return 2 * size * sum([v.spec.shape[-2] for v in inputs[::2]])
     if call.op == "convolution":
         return 2 * size * math.prod(inputs[1].spec.shape[1:])
     if call.op.startswith("fused.scaled_dot_product_attention"):

@@ -18,7 +18,7 @@ from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.base.dtypes import as_np
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import amx, pairs, transposes, vectors
+from genesis.jit.lowering import amx, pairs, transposes, trees, vectors
 from genesis.jit.lowering.listing_tiles import of_product
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
@@ -110,24 +110,37 @@ def _batch(
 
 
 def added_to(program: Program, calls: Sequence[Call]) -> list[Call]:
-    """The calls, where a product of columns that nothing but a sum reads is that sum, made while it is in registers. The bits
-    are the same: all of its terms are one block.
+    """The calls, where a product of columns that nothing but a sum reads is that sum, made while it is in registers: of two
+    products, of two such sums (`trees`), or of one and another matrix. The bits are the same: all of its terms are one block.
     """
     reads = Counter([*[v for call in program.calls for v in call.inputs], *program.ends])
+    memory = Memory(program.regions, set())
     made: dict[Var, Call] = {}
     out: dict[int, Call] = {}
     for call in calls:
-        last = next((v for v in reversed(call.args) if v in made), None) if _is_plain_sum(program, call) else None
-        if last is not None:
-            own = made.pop(last)
-            (other,) = [v for v in call.args if v is not last]
-            del out[id(own)]
-            out[id(call)] = Call("matmul_tn.add", (*own.args, other), call.outs, call.site)
-            continue
-        out[id(call)] = call
-        if call.op == "matmul_tn" and reads[call.outs[0]] == 1 and _is_one_block(call):
-            made[call.outs[0]] = call
+        new = _of_products(memory, call, made) if _is_plain_sum(program, call) else None
+        for v in () if new is None else [v for v in call.args if v in made]:
+            if v not in new.args:
+                del out[id(made.pop(v))]
+        out[id(new or call)] = new or call
+        is_product = call.op == "matmul_tn" and _is_one_block(call)
+        if reads[call.outs[0]] == 1 and (is_product or (new is not None and new.op == trees.OP)):
+            made[call.outs[0]] = new or call
     return list(out.values())
+
+
+def _of_products(memory: Memory, call: Call, made: dict[Var, Call]) -> Call | None:
+    """A sum as a call that makes the products it is of; None if it is of none."""
+    one, other = (made.get(v) for v in call.args)
+    if one is not None and other is not None:
+        tree = trees.joined(memory, one, other, call)
+        if tree is not None:
+            return tree
+    last = next((v for v in reversed(call.args) if v in made and made[v].op == "matmul_tn"), None)
+    if last is None:
+        return None
+    (before,) = [v for v in call.args if v is not last]
+    return Call("matmul_tn.add", (*made[last].args, before), call.outs, call.site)
 
 
 def _is_plain_sum(program: Program, call: Call) -> bool:

@@ -28,6 +28,7 @@ from genesis.jit.lowering import (
     small_attention,
     steps,
     transfers,
+    trees,
     writes,
 )
 from genesis.jit.lowering.assemble import assembled, flat
@@ -195,6 +196,10 @@ class _Regions:
                 return
             if call.op in products.OPS:
                 self._multiply(call)
+                return
+            if call.op == trees.OP:
+                own = trees.stage(self.memory, call, lambda text: "k" + _digest(text))
+                self._last(_Item(calls=[call], stages=[own]), call.outs)
                 return
             if call.op in indexing.SUMS and call.args[1 if call.op == "place" else 3] is not None:
                 self._last(_Item(calls=[call], stages=[_stage(*indexing.sums(self.memory, call))]), call.outs)

@@ -12,7 +12,7 @@ Sums begin with the bias. Sizes and strides are in the code.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from genesis.jit.lowering import transposes
@@ -114,10 +114,8 @@ def _multiple(size: int, step: int, most: int) -> int:
 
 
 def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
-    bases = [
-        out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}")
-        for i in range(3 + (p.bias is not None or p.adds))
-    ]
+    count = 3 + (p.bias is not None or p.adds) + out.more
+    bases = [out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}") for i in range(count)]
     out.plan = plan
     out.begin(p)
     start = out.times("%chunk", str(plan.each))
@@ -134,24 +132,13 @@ def code(name: str, p: Product, plan: Plan, out: Tiles) -> str:
         out.a, out.b, out.c = (out.at(*given) for given in zip(bases, offsets, kinds, strict=False))
         out.bias = out.at(bases[3], str(p.bias[0])) if p.bias else ""
         out.before = out.at(bases[3], offsets[2]) if p.adds else ""
+        out.bases = bases
         first = out.times(block, str(plan.high)), out.times(column, str(plan.wide))
         last = (
             out.least(out.add(first[0], str(plan.high)), str(p.m)),
             out.least(out.add(first[1], str(plan.wide)), str(p.n)),
         )
-        blocks = -(-p.k // plan.terms)
-        with out.loop("0", str(blocks), "1") as terms:
-            begin = out.times(terms.index, str(plan.terms))
-            out.terms = begin, out.least(out.add(begin, str(plan.terms)), str(p.k))
-            out.fresh = out.put(f"icmp eq i64 {terms.index}, 0") if blocks > 1 else ""
-            out.first = first[0]
-            if plan.copies_a:
-                out.copy_rows(p, first[0], last[0])
-            for columns, at in pieces(p.n, plan.width):
-                with out.loop(first[1] if at < 0 else str(at), last[1], str(columns)) as panel:
-                    if plan.copies_b:
-                        out.copy_panel(p, columns, panel.index)
-                    out.rows_of_panel(p, columns, panel.index, (first[0], last[0]))
+        out.compute(p, first, last)
     out.finish()
     return _definition(name, out, plan.across)
 
@@ -178,6 +165,8 @@ class Tiles(Code):
     a = b = c = bias = before = fresh = ""
     terms = "", ""
     first = "0"
+    more = 0  # operands behind those
+    bases: Sequence[str] = ()
     panel = "%panel"  # where one of the second is copied to
     plan: Plan
 
@@ -202,6 +191,27 @@ class Tiles(Code):
     def finish(self) -> None:
         """What comes last."""
 
+    def compute(self, p: Product, first: Sequence[str], last: Sequence[str]) -> None:
+        """A block of rows and columns of the result, from the first to the last."""
+        plan = self.plan
+        blocks = -(-p.k // plan.terms)
+        with self.loop("0", str(blocks), "1") as terms:
+            begin = self.times(terms.index, str(plan.terms))
+            self.terms = begin, self.least(self.add(begin, str(plan.terms)), str(p.k))
+            self.fresh = self.put(f"icmp eq i64 {terms.index}, 0") if blocks > 1 else ""
+            self.first = first[0]
+            if plan.copies_a:
+                self.copy_rows(p, first[0], last[0])
+            for columns, at in pieces(p.n, plan.width):
+                with self.loop(first[1] if at < 0 else str(at), last[1], str(columns)) as panel:
+                    if plan.copies_b:
+                        self.copy_panel(p, columns, panel.index)
+                    self.rows_of_panel(p, columns, panel.index, (first[0], last[0]))
+
+    def below(self, term: str) -> str:
+        """Where a term is among those that are copied."""
+        return self.put(f"sub i64 {term}, {self.terms[0]}")
+
     def rows_of_panel(self, p: Product, columns: int, column: str, rows: tuple[str, str]) -> None:
         """The tiles of a panel, from a row to another."""
         for count, top in pieces(p.m, self.plan.rows):
@@ -214,7 +224,7 @@ class Tiles(Code):
             line = self.line_of_a(p, term.index)
             if self.asks:
                 self._ask(self.at(line, first), COPIED_AHEAD * p.a[2], self.plan.high)
-            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
+            below = self.below(term.index)
             if p.m % self.plan.high == self.plan.high % self.plan.rows == 0:  # all blocks are whole
                 line, target = (
                     self.at(line, first, self.kinds[0]),
@@ -248,7 +258,7 @@ class Tiles(Code):
             line = self.at(panel, self.times(term.index, str(p.b[1])))
             if self.asks:
                 self._ask(line, self.plan.width, self.plan.width)
-            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
+            below = self.below(term.index)
             target = self.at(self.panel, self.times(below, str(self.plan.width)))
             for v in range(-(-columns // self.lanes)):
                 self.store(self.some(line, v, columns), target, str(v * self.lanes))
@@ -270,6 +280,32 @@ class Tiles(Code):
 
     def tile(self, p: Product, rows: int, columns: int, row: str, column: str) -> None:
         """The terms of one block, for so many rows and columns."""
+        vectors = -(-columns // self.lanes)
+        if self.before:
+            self.fetch(p, rows, vectors, row, column)
+        values = self.sums(p, rows, columns, row, column)
+        bias = [self._bias(p, column, v, columns) for v in range(vectors)]
+        before = self.before
+        if before and self.fresh:  # then the sum so far
+            before = self.put(f"select i1 {self.fresh}, ptr {before}, ptr {self.c}")
+        for r in range(rows):
+            at = self.place(p, row, r, column)
+            target = self.at(self.c, at)
+            if before:
+                old = self.at(before, at)
+                for v in range(vectors):
+                    sums = self.plus(values[r * vectors + v], self.some(old, v, columns))
+                    self.store_some(sums, target, v, columns)
+                continue
+            for v in range(vectors):
+                self._put(values[r * vectors + v], bias[v], target, v, columns)
+
+    def place(self, p: Product, row: str, r: int, column: str) -> str:
+        """Where a row of a tile begins in the result."""
+        return self.add(self.times(self.add(row, str(r)), str(p.c[1])), column)
+
+    def sums(self, p: Product, rows: int, columns: int, row: str, column: str) -> list[str]:
+        """The sums over these terms, vectors of rows one after the other."""
         lanes = self.lanes
         vectors = -(-columns // lanes)
         lines = [self.at(self.a, self.times(self.add(row, str(r)), str(p.a[1]))) for r in range(rows)]
@@ -280,11 +316,9 @@ class Tiles(Code):
             panel = self.panel
         else:
             panel = self.at(self.b, self.times(column, str(p.k)) if p.panels else column)
-        if self.before:
-            self._fetch(p, rows, vectors, row, column)
         zeros = [self.constant(0.0)] * (rows * vectors)
         with self.loop(*self.terms, "1", zeros) as term:
-            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
+            below = self.below(term.index)
             at = self.times(below, str(rows)) if self.plan.copies_a else self.times(term.index, str(p.a[2]))
             if self.plan.copies_b or p.panels:
                 line = self.at(panel, self.times(below if self.plan.copies_b else term.index, str(self.plan.width)))
@@ -298,21 +332,7 @@ class Tiles(Code):
                 x = self.spread(lines[r], at)
                 sums = term.values[r * vectors : (r + 1) * vectors]
                 term.next += [self.added(x, y, s) for y, s in zip(others, sums, strict=True)]
-        bias = [self._bias(p, column, v, columns) for v in range(vectors)]
-        before = self.before
-        if before and self.fresh:  # then the sum so far
-            before = self.put(f"select i1 {self.fresh}, ptr {before}, ptr {self.c}")
-        for r in range(rows):
-            at = self.add(self.times(self.add(row, str(r)), str(p.c[1])), column)
-            target = self.at(self.c, at)
-            if before:
-                old = self.at(before, at)
-                for v in range(vectors):
-                    sums = self.plus(term.values[r * vectors + v], self.some(old, v, columns))
-                    self._store(sums, target, v, columns)
-                continue
-            for v in range(vectors):
-                self._put(term.values[r * vectors + v], bias[v], target, v, columns)
+        return term.values
 
     def _ask(self, line: str, ahead: int, count: int) -> None:
         """For so many numbers, which are so far behind a place."""
@@ -320,10 +340,10 @@ class Tiles(Code):
             at = self.at(line, str(ahead + first))
             self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
-    def _fetch(self, p: Product, rows: int, vectors: int, row: str, column: str) -> None:
+    def fetch(self, p: Product, rows: int, vectors: int, row: str, column: str) -> None:
         """Ask for the tile of the result, that it is there when the sums are."""
         for r in range(rows):
-            line = self.at(self.c, self.add(self.times(self.add(row, str(r)), str(p.c[1])), column))
+            line = self.at(self.c, self.place(p, row, r, column))
             for v in range(vectors):
                 at = self.at(line, str(v * self.lanes))
                 self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
@@ -351,9 +371,9 @@ class Tiles(Code):
         if self.fresh:
             more = self.plus(value, self.some(target, v, columns))
             first = self.put(f"select i1 {self.fresh}, {self.vector} {first}, {self.vector} {more}")
-        self._store(first, target, v, columns)
+        self.store_some(first, target, v, columns)
 
-    def _store(self, value: str, target: str, v: int, columns: int) -> None:
+    def store_some(self, value: str, target: str, v: int, columns: int) -> None:
         """Vector number v of so many columns."""
         at = self.at(target, str(v * self.lanes))
         left = columns - v * self.lanes

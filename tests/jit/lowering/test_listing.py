@@ -11,6 +11,7 @@ from genesis.jit.lowering.listing_tiles import of_product
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
+from genesis.ops.products.linear import matmul_tn
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
 
@@ -75,6 +76,11 @@ PRODUCTS = {
     "a matrix times another": (lambda x, w: x @ w, numbers(70, 20), numbers(20, 50)),
     "transposed": (lambda x, w: x.t() @ w.t(), numbers(20, 70), numbers(50, 20)),
     "several": (lambda x, w: x @ w, numbers(2, 3, 9, 5), numbers(2, 3, 5, 17)),
+    "sums of products": (
+        lambda x, y: (matmul_tn(x[0], y[0]) + matmul_tn(x[2], y[2])) + (matmul_tn(x[1], y[1]) + matmul_tn(x[3], y[3])),
+        numbers(4, 9, 70),
+        numbers(4, 9, 20),
+    ),
     "one row": (lambda x, w: F.linear(x, w), numbers(1, 40), numbers(64, 40)),
 }
 

@@ -111,25 +111,67 @@ def test_weights_that_one_block_of_rows_reads_are_no_phase_of_their_own(rows, ph
     np.testing.assert_allclose(genesis.compile(F.linear)(x, w).numpy(), x.numpy() @ w.numpy().T, 1e-4, 1e-4)
 
 
-@pytest.mark.parametrize(("k", "adds"), [(2, 2), (32, 2), (FEWER, 2), (FEWER + 1, 0)])
-def test_products_of_columns_that_are_only_added_are_sums_with_the_same_bits(k, adds):
+def in_tree(values):
+    half = len(values) // 2
+    return in_tree(values[:half]) + in_tree(values[half:]) if half else values[0]
+
+
+def in_a_row(values):
+    return in_a_row(values[:-1]) + values[-1] if len(values) > 1 else values[0]
+
+
+def of_one(x, y):
+    return matmul_tn(x, y)
+
+
+SUMS = [
+    (in_tree, 2, 2, {"tree": 1}),
+    (in_tree, 4, 32, {"tree": 1}),
+    (in_tree, 8, 5, {"tree": 1}),
+    (in_tree, 4, FEWER, {"tree": 1}),
+    (in_tree, 8, FEWER, {"tree": 2}),  # all terms together are too many
+    (in_tree, 4, FEWER + 1, {}),
+    (in_tree, 3, 32, {"tree": 1, "add": 1}),
+    (in_a_row, 4, 32, {"tree": 1, "add": 2}),
+]
+
+
+@pytest.mark.parametrize(("order", "count", "k", "expected"), SUMS)
+@pytest.mark.parametrize(("m", "n"), [(40, 24), (257, 301), (5, 4)])
+def test_products_of_columns_that_are_only_added_are_sums_with_the_same_bits(order, count, k, expected, m, n):
     genesis.manual_seed(0)
-    xs, ys, z = genesis.randn(4, k, 40), genesis.randn(4, k, 24), genesis.randn(40, 24)
+    xs, ys = genesis.randn(count, k, m), genesis.randn(count, k, n)
 
-    def tree(xs, ys, z):
-        a, b, c, d = (matmul_tn(x, y) for x, y in zip(xs, ys, strict=True))
-        return (a + c) + (d + b), z + z.mT.reshape(40, 24)
+    def total(xs, ys):
+        return order([matmul_tn(x, y) for x, y in zip(xs, ys, strict=True)])
 
-    def single(x, y):
-        return matmul_tn(x, y)
-
-    step = Step(jit.optimized(jit.trace(tree, xs, ys, z)).program)
+    step = Step(jit.optimized(jit.trace(total, xs, ys)).program)
     ops = [call.op for phase in step.plan.phases for call in phase.calls]
-    assert ops.count("matmul_tn.add") == adds and ops.count("matmul_tn") == 4 - adds
-    one = genesis.compile(single)
-    a, b, c, d = (one(x.clone(), y.clone()).numpy() for x, y in zip(xs, ys, strict=True))
-    got = step.run([xs.numpy(), ys.numpy(), z.numpy()])[0]
-    assert np.array_equal(got, (a + c) + (d + b))
+    assert {name: ops.count(f"matmul_tn.{name}") for name in ("tree", "add") if f"matmul_tn.{name}" in ops} == expected
+    one = genesis.compile(of_one)
+    products = [one(x.clone(), y.clone()).numpy() for x, y in zip(xs, ys, strict=True)]
+    (got,) = step.run([xs.numpy(), ys.numpy()])
+    assert np.array_equal(got, order(products))
+
+
+def test_sums_of_products_that_lie_apart_and_transposed():
+    genesis.manual_seed(0)
+    x, wide, ys = genesis.randn(4, 40, 24), genesis.randn(24, 60), genesis.randn(2, 24, 20)
+
+    def total(x, wide, ys):  # terms of the first matrices lie beside each other, rows of the second ones apart
+        return matmul_tn(x[0].mT, wide[:, 20:40]) + matmul_tn(x[3].mT, wide[:, 40:])
+
+    step = Step(jit.optimized(jit.trace(total, x, wide, ys)).program)
+    assert [call.op for phase in step.plan.phases for call in phase.calls] == ["matmul_tn.tree"]
+    (got,) = step.run([x.numpy(), wide.numpy(), ys.numpy()])
+    expected = x[0].double() @ wide[:, 20:40].double() + x[3].double() @ wide[:, 40:].double()
+    np.testing.assert_allclose(got, expected.numpy(), 1e-5, 1e-5)
+
+    def others(x, wide, ys):  # they do not lie alike
+        return matmul_tn(x[0].mT, wide[:, 20:40]) + matmul_tn(x[3].mT, ys[0])
+
+    step = Step(jit.optimized(jit.trace(others, x, wide, ys)).program)
+    assert "matmul_tn.add" in [call.op for phase in step.plan.phases for call in phase.calls]
 
 
 def test_products_that_others_read_or_that_lie_otherwise_are_no_such_sums():
