@@ -14,7 +14,7 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import plan as planning
-from genesis.jit.lowering import regions, tables
+from genesis.jit.lowering import regions, stacked, tables
 from genesis.jit.lowering.compiled import Compiled
 from genesis.jit.lowering.layouts import dense
 from genesis.jit.lowering.runner import Runner
@@ -73,7 +73,7 @@ class Step:
         kept: tuple[Compiled, dict[str, int]] | None = None,
         native: bool = True,
     ) -> None:
-        self.program, self._phases = program, phases
+        self.program, self._phases = stacked.stacked(program) if native and phases is None else program, phases
         elsewhere = device_of(program)
         if elsewhere is not None:
             raise UnsupportedError(message("compile", f"a value of {program.name} is on {elsewhere}"))
