@@ -176,17 +176,33 @@ class Gradients:
 
     # ---- at the end
 
-    def ends(self, tracer: Tracer) -> tuple[list[LeafRecord], list[Write], dict[Cell, int]]:
-        """The leaves of the graph, what becomes of their gradients, and which memory is whose gradient."""
-        leaves, writes, cells = [], [], {}
+    def ends(self, tracer: Tracer) -> tuple[list[LeafRecord], list[Write], dict[Cell, int], set[Cell]]:
+        """The leaves of the graph, what becomes of their gradients, which memory is whose gradient, and of which memory
+        gradients are parts.
+        """
+        leaves, writes, cells, parts = [], [], dict[Cell, int](), set[Cell]()
         for index, leaf in enumerate([x for x in self.leaves.values() if x.used]):
             leaves.append(leaf.end())
-            write, cell = _end(tracer, leaf, index)
+            write, array = _end(tracer, leaf, index)
             if write is not None:
                 writes.append(write)
-            if cell is not None:
-                cells[cell] = index
-        return leaves, writes, cells
+            if array is None:
+                continue
+            if array.cell in cells or array.cell in parts or self._is_of_others(array, leaf):
+                text = "a .grad is set to memory that the outside or another .grad has, too: they would be two"
+                raise GraphError(message("trace", text, [("tensor", leaf.tensor._spec())], "x.grad = g.clone()"))
+            if array.steps:
+                parts.add(array.cell)
+            else:
+                cells[array.cell] = index
+        return leaves, writes, cells, parts
+
+    def _is_of_others(self, array: Traced, leaf: LeafGradient) -> bool:
+        """Whether memory is not made by the function, and is not what the ``.grad`` of a leaf was."""
+        if array.cell is leaf.cell:
+            return bool(array.steps)
+        made = any([c.made for c in self.memory.captures.values() if c.cell is array.cell])
+        return array.cell.outside and not made
 
     def restore(self) -> None:
         """Tensors of the outside get back the histories and gradients that they had."""
@@ -215,15 +231,13 @@ class Gradients:
                 )
 
 
-def _end(tracer: Tracer, leaf: LeafGradient, index: int) -> tuple[Write | None, Cell | None]:
+def _end(tracer: Tracer, leaf: LeafGradient, index: int) -> tuple[Write | None, Traced | None]:
     """What becomes of a leaf's .grad, and its memory."""
     node = leaf.tensor._node
     value = node.grad if isinstance(node, AccumulateGrad) else leaf.tensor._own_grad
     if value is None:
         return (Write("no grad", index, None) if leaf.before is not None or leaf.assigned else None), None
     array = tracer.array(value._array)
-    if array.steps:
-        return Write("new grad", index, array.var()), None
-    if array.cell is not leaf.cell:
-        return Write("new grad", index, array.var()), array.cell
-    return (None if array.cell.value is leaf.var else Write("grad", index, array.cell.value)), array.cell
+    if array.steps or array.cell is not leaf.cell:
+        return Write("new grad", index, array.var()), array
+    return (None if array.cell.value is leaf.var else Write("grad", index, array.cell.value)), array

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from genesis.arrays.protocol import Layer
+from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.tensor import Tensor
@@ -43,7 +44,8 @@ def outcome_of(tracer: Tracer, result: Any, arguments: list[Capture], structure_
     results = [
         tracer.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves
     ]
-    grads, gradients, roots = tracer.gradients.ends(tracer)
+    grads, gradients, roots, parts = tracer.gradients.ends(tracer)
+    _refuse_parts(tracer, leaves, parts)
     aliases, outside, made = _aliases(tracer, leaves, arguments, roots)
     used = (
         {v for call in tracer.calls for v in call.inputs}
@@ -66,6 +68,14 @@ def outcome_of(tracer: Tracer, result: Any, arguments: list[Capture], structure_
         outside=outside,
         made=made,
     )
+
+
+def _refuse_parts(tracer: Tracer, results: list[Any], parts: set[Cell]) -> None:
+    """Refuse a result on memory of which a ``.grad`` that the function sets is a part."""
+    for y in results:
+        if isinstance(y, Tensor) and not isinstance(y._array, Layer) and tracer.array(y._array).cell in parts:
+            text = "a result shares its memory with a .grad that is set: they would be two"
+            raise GraphError(message("trace", text, [("result", y._spec())], "x.grad = g.clone()"))
 
 
 def _aliases(

@@ -435,7 +435,8 @@ def _write(graph: Graph, given: list[Tensor], tensors: list[Tensor], new: list[A
         if w.of_gradient:
             tensor = tensors[w.index]
             if w.kind == "grad" and tensor.grad is not None:
-                tensor.grad.detach_()
+                if tensor.grad._node is not None:  # a view without a history is written to as it is
+                    tensor.grad.detach_()
                 _overwrite(tensor.grad, value, graph.name)
             else:
                 tensor.grad = value

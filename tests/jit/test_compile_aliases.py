@@ -190,3 +190,84 @@ def test_results_behind_one_that_has_a_history_and_memory_of_the_outside():
         (results[0] * x).sum().backward(), (expected[0] * x).sum().backward()
         genesis.testing.assert_close(one.grad, other.grad)
     assert len(compiled._recent) == 1
+
+
+def is_an_argument(w, u, buf, x):
+    w.grad = x.detach()
+
+
+def is_a_captured_tensor(w, u, buf, x):
+    w.grad = buf
+
+
+def is_a_part_of_one(w, u, buf, x):
+    w.grad = buf.view(4, 3).view(3, 4)
+
+
+def is_another_gradient(w, u, buf, x):
+    u.grad = w.grad
+
+
+def is_a_part_of_another(w, u, buf, x):
+    u.grad = w.grad.t().t()
+
+
+def are_exchanged(w, u, buf, x):
+    w.grad, u.grad = u.grad, w.grad
+
+
+def are_one_for_two(w, u, buf, x):
+    w.grad = u.grad = x * 2
+
+
+def is_a_result(w, u, buf, x):
+    y = w.grad = x * 2
+    return y
+
+
+def is_a_part_of_a_result(w, u, buf, x):
+    y = x * 2
+    w.grad = y[:]
+    return y
+
+
+def is_a_part_of_itself(w, u, buf, x):
+    w.grad = w.grad[:]
+
+
+SHARED_GRADIENTS = [
+    is_an_argument, is_a_captured_tensor, is_a_part_of_one, is_another_gradient, is_a_part_of_another, are_exchanged,
+    are_one_for_two, is_a_result, is_a_part_of_a_result, is_a_part_of_itself,
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("body", SHARED_GRADIENTS)
+def test_gradients_that_are_set_share_memory(body):
+    def run(compiled):
+        w, u = [genesis.ones(3, 4, requires_grad=True) for _ in range(2)]
+        buf, seen = genesis.ones(3, 4), []
+        w.grad, u.grad = genesis.ones(3, 4) * 2, genesis.ones(3, 4) * 3
+        function = lambda x: body(w, u, buf, x)  # noqa: E731
+        function = genesis.compile(function) if compiled else function
+        for n in range(3):
+            x, held = genesis.full((3, 4), n + 1.0), w.grad
+            y = function(x)
+            for t in [w.grad, u.grad, buf, x, held, *([y] if isinstance(y, genesis.Tensor) else [])]:
+                t.mul_(1.5)
+                seen += [w.grad.clone(), u.grad.clone(), buf.clone(), x.clone()]
+        return seen
+
+    for a, b in zip(run(True), run(False), strict=True):
+        genesis.testing.assert_close(a, b)
+
+
+def test_gradients_that_are_views_are_added_to():
+    w = genesis.ones(3, 4, requires_grad=True)
+    step = genesis.compile(lambda x: (w * x).sum().backward(), fullgraph=True)
+    for made in (lambda: genesis.ones(3, 4), lambda: genesis.ones(4, 3).t(), lambda: genesis.ones(3, 8)[:, ::2]):
+        for _ in range(2):
+            held = w.grad = made()
+            step(genesis.full((3, 4), 2.0))
+            assert w.grad is held and (held == 3).all()
+    assert len(step._recent) == 1
