@@ -87,3 +87,18 @@ def test_classes_of_tensors_are_kept():
                 y, same = double(x)
                 results.append((type(y), same is x, type(marked(genesis.ones(2)))))
     assert results == [(Marked, True, Marked)] * 6
+
+
+def test_results_of_inference_mode_are_such():
+    @genesis.compile(fullgraph=True)
+    def step(x):
+        with genesis.inference_mode():
+            y = x * 2
+            return y, y[1:], x[1:], x, buf, y.sum()
+
+    buf = genesis.ones(3)
+    for _ in range(3):
+        results = step(genesis.ones(3))
+        assert [y.is_inference() for y in results] == [True, True, True, False, False, True]
+        with pytest.raises(RuntimeError, match="made in inference_mode is written to"):
+            results[0].add_(1)

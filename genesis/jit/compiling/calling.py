@@ -32,7 +32,7 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.base.locks import object_lock
 from genesis.base.pytree import TreeDef, tree_unflatten
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.version import SHARED, WRITES, counting
+from genesis.core.graph.version import INFERENCE, SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.again import Again, renewed
@@ -415,6 +415,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
             yield f"r{i} = {text.name(r)}"
         names.append(f"r{i}")
     yield from _closed(text, graph, decided)
+    made_there = [i for i in decided.inference if i not in aliases or not aliases[i].same]
+    yield from [f"r{i}._counter = {text.name(INFERENCE)}" for i in made_there]
     structure, puts = binding.structure_out, list[str]()
     if decided.slots:
         structure, of_slots = structure.children

@@ -92,6 +92,7 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.loads,
         tracer.hosts.puts_before,
         tracer.hosts.puts_last,
+        tracer.inference,
     )
 
 

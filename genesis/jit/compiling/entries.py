@@ -150,6 +150,7 @@ class Entry:
                 or decided.modes
                 or decided.gradients
                 or decided.slots
+                or decided.inference
                 or self.given
             ):
                 result = self._replayed(args, kwargs)

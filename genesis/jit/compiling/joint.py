@@ -96,6 +96,7 @@ class Decided:
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
         closed_told: the same of what statements are told
+        inference: the results that were made in inference mode, by index
     """
 
     asked: tuple[Var, ...] = ()
@@ -114,6 +115,7 @@ class Decided:
     loads: tuple[bool, ...] = ()
     puts_before: bool = False
     puts_last: bool = False
+    inference: tuple[int, ...] = ()
 
     @property
     def ways(self) -> bool:
@@ -150,6 +152,7 @@ class JointTracer(Tracer):
         self.modes: tuple[tuple[Any, bool], ...] = ()  # see `Decided`
         self.modes_before: dict[int, tuple[Any, bool]] = {}  # of these modules
         self.asked_gradients: Asked | None = None  # see `Decided`
+        self.inference: tuple[int, ...] = ()  # see `Decided`
         self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
         self.loads: tuple[bool, ...] = ()  # see `Decided`
 
@@ -252,6 +255,7 @@ class JointTracer(Tracer):
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
         leaves = [self._as_result(y) for y in leaves]
+        self.inference = tuple([i for i, y in enumerate(leaves) if isinstance(y, Tensor) and y.is_inference()])
         self.shared = self.hosts.shared(leaves)
         self.closed_told = tuple([(k, self._ends_of(x, arguments)) for k, x in self.hosts.closed])
         self.hosts.closed = []
