@@ -199,10 +199,7 @@ class Gradients:
 
     def _is_of_others(self, array: Traced, leaf: LeafGradient) -> bool:
         """Whether memory is not made by the function, and is not what the ``.grad`` of a leaf was."""
-        if array.cell is leaf.cell:
-            return bool(array.steps)
-        made = any([c.made for c in self.memory.captures.values() if c.cell is array.cell])
-        return array.cell.outside and not made
+        return bool(array.steps) if array.cell is leaf.cell else not self.memory.is_made(array.cell)
 
     def restore(self) -> None:
         """Tensors of the outside get back the histories and gradients that they had."""

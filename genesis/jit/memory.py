@@ -119,6 +119,10 @@ class Memory:
         ref = self._made.get(id(_owner(array)))
         return ref is not None and ref() is _owner(array)
 
+    def is_made(self, cell: Cell) -> bool:
+        """Whether memory is the function's own."""
+        return not cell.outside or any([c.made and c.cell is cell for c in self.captures.values()])
+
     def keeps(self, tensor: Any) -> None:
         """A tensor that is made at the first call and stays: an input of the graph."""
         if isinstance(tensor, Tensor) and isinstance(tensor._array, np.ndarray | DeviceArray):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import DeviceArray, snapshot
-from genesis.arrays.protocol import Dispatched, Layer, Virtual, asked_for_at, value_of
+from genesis.arrays.protocol import Dispatched, Layer, Virtual, asked_for_at, bottom, value_of
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, UnsupportedError, message
@@ -208,6 +208,15 @@ class Tracer(AskedNumbers):
         for tensor in tensors:
             if tensor is not None:
                 self.gradients.history_changes(tensor)
+
+    def shape_changes(self, tensor: Tensor) -> None:
+        """The function is about to give a tensor another shape in place: a replay would not."""
+        array = bottom(tensor._array)
+        if not (self.memory.is_made(array.cell) if isinstance(array, Traced) else self.memory.was_made(array)):
+            text = "a tensor from outside gets another shape in place"
+            raise GraphError(
+                message("trace", text, [("tensor", tensor._spec())], "y = x.unsqueeze(0), not x.unsqueeze_(0)")
+            )
 
     def created(self, tensor: Tensor) -> None:
         """The function made a plain tensor: its numbers are known, until it is written to."""

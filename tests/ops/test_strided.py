@@ -79,3 +79,56 @@ def test_unique_consecutive():
     assert values.tolist() == [[1, 1], [2, 0]] and inverse.tolist() == [0, 0, 1] and counts.tolist() == [2, 1]
     assert genesis.unique_consecutive(x).tolist() == [1, 2, 0]
     assert genesis.unique_consecutive(genesis.ones(0)).shape == (0,) and x.unique_consecutive().shape == (3,)
+
+
+CAPTURED = genesis.arange(24.0).reshape(3, 8)[1:, 4:]
+OFFSETS = {
+    "of a view of an argument": lambda x: x[1:].as_strided((2, 2), (1, 1), 5),
+    "of a view of a result": lambda x: (x * 1)[1:].as_strided((2, 2), (1, 1), 5),
+    "of an argument": lambda x: x.as_strided((2, 2), (1, 2), 1),
+    "of a result": lambda x: (x * 1).as_strided((2, 2), (1, 1), 5),
+    "of a captured view": lambda x: CAPTURED.as_strided((2, 2), (1, 1), 13) * x.sum(),
+    "none, of a captured view": lambda x: CAPTURED.as_strided((2, 2), (1, 1)) * x.sum(),
+    "none, of a view": lambda x: x.t()[1:].as_strided((2, 2), (1, 1)) * 2,
+    "scattered into a view": lambda x: x[1:].as_strided_scatter(x[:2, :2] * 0, (2, 2), (1, 1), 5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("name", OFFSETS)
+def test_offsets_count_from_the_storage_in_compiled_functions_and_under_jvp(name):
+    function, x = OFFSETS[name], genesis.arange(12.0).reshape(3, 4)
+    compiled = genesis.compile(function)
+    for given in (x, x, x * 2, genesis.cat([x, x])[2:5]):
+        try:
+            expected = function(given)
+        except RuntimeError:  # the storage of another one is smaller
+            continue
+        assert compiled(given).tolist() == expected.tolist()
+    value, tangent = genesis.func.jvp(function, (x,), (x,))
+    assert value.tolist() == function(x).tolist()
+    if "captured" not in name:
+        assert tangent.tolist() == value.tolist()  # it is linear
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("size", [(4, 4), (3, 4)])
+def test_memory_that_is_not_there_is_not_read_by_compiled_functions(size):
+    function = genesis.compile(lambda x: (x * 1)[1:].as_strided(size, (4, 1)) + 1)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="reach beyond the 12 elements of the storage"):
+            function(genesis.arange(12.0).reshape(3, 4))
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_shapes_of_what_is_given_and_captured_change_in_place_in_compiled_functions():
+    buf, made = genesis.ones(3, 4), []
+    for change in (lambda x: x.t_(), lambda x: buf.t_(), lambda x: x.unsqueeze_(0)):
+        function = genesis.compile(lambda x, change=change: change(x) * 2)
+        for _ in range(2):
+            x, shape = genesis.ones(3, 4), tuple(buf.shape)
+            y = function(x)
+            assert tuple(y.shape) == tuple(x.shape if buf.shape == shape else buf.shape)
+            made.append(y)
+    inside = genesis.compile(lambda x: (x * 2).t_().unsqueeze_(0) + 1, fullgraph=True)
+    assert inside(genesis.ones(3, 4)).shape == (1, 4, 3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.memory import placed
-from genesis.arrays.protocol import Array
+from genesis.arrays.protocol import Array, bottom
 from genesis.arrays.spec import Spec
 from genesis.base.errors import InplaceError, ShapeError, UnsupportedError, message
 from genesis.base.narrow import restrided
@@ -21,8 +21,10 @@ from genesis.core.call.paths import View
 from genesis.core.call.views import watch
 from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.version import INFERENCE
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE
 from genesis.ops.creation.storage import owner_of
 from genesis.ops.indexing.index import add_by, put_by
 from genesis.ops.shapes.expand import sizes
@@ -60,8 +62,10 @@ def _checked(input: Tensor, size: Any, stride: Any, offset: int, steps: Any) -> 
     shape, wanted = sizes((size,)), sizes((stride,))
     if len(shape) != len(wanted) or any(n < 0 for n in (*shape, *wanted)):
         raise ShapeError(message("as_strided", f"sizes {list(shape)} and strides {list(wanted)} do not fit"))
-    array = input._array
-    if isinstance(array, np.ndarray) and 0 not in shape:
+    array = bottom(input._array)
+    if not isinstance(array, np.ndarray):
+        _sources(input.shape, steps, shape, wanted, offset)  # of memory that is not there nothing else is known
+    elif 0 not in shape:
         low, high = np.lib.array_utils.byte_bounds(owner_of(array))
         first = array.ctypes.data + offset * array.itemsize
         last = first + sum([s * (n - 1) for n, s in zip(shape, wanted, strict=True)]) * array.itemsize
@@ -167,7 +171,13 @@ def _offset(input: Tensor, storage_offset: int | None) -> int:
     """How far an offset in the storage is from the first element."""
     if storage_offset is None:
         return 0
-    return int(storage_offset) - (input.storage_offset() if isinstance(input._array, np.ndarray) else 0)
+    array = bottom(input._array)
+    if isinstance(array, np.ndarray):
+        return int(storage_offset) - (array.ctypes.data - owner_of(array).ctypes.data) // array.itemsize
+    if array.base is not None:
+        text = "where this tensor begins in its storage is not known: it is a view, or is being traced"
+        raise UnsupportedError(message("as_strided", text, [("input", input._spec())], "take it of the whole tensor"))
+    return int(storage_offset)
 
 
 @composite(dtypes=_ALL)
@@ -209,6 +219,8 @@ def _declare_inplace(name: str, call: Any) -> Any:
         if grad_mode.get() and self.requires_grad and self.is_leaf:
             text = "a leaf that requires grad is changed in place"
             raise InplaceError(message(name, text, [("input", self._spec())], f"y = x.{name[:-1]}(...)"))
+        if ACTIVE and (active := tracer.get()) is not None:
+            active.shape_changes(self)
         old = wrap(self._array)
         old._node, old._view = self._node, self._view
         old._counter = self._shared_counter() if self._counter is not INFERENCE else INFERENCE
