@@ -90,13 +90,18 @@ UNTRACED = {
 }
 
 
+def _counts_from_storage(op, sample):
+    return op.name == "as_strided" and len(sample.args) == 4
+
+
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_a_replay_of_the_traced_op_is_the_op(op):
     for dtype in sample_dtypes(op):
         for i in range(len(samples_of(op, Maker(dtype)))):
             sample = samples_of(op, Maker(dtype, seed=i))[i]
-            if op.name in UNTRACED:
-                with pytest.raises(NotImplementedError, match=UNTRACED[op.name]):
+            text = "begins in its storage is not known" if _counts_from_storage(op, sample) else UNTRACED.get(op.name)
+            if text is not None:
+                with pytest.raises(NotImplementedError, match=text):
                     check_trace(op, sample)
             else:
                 check_trace(op, sample)

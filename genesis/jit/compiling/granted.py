@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +20,8 @@ from genesis.jit.numbers import Entry
 def granted(watch: Watch, graph: Graph) -> tuple[Unchanged | CapturedAsTheyWere, ...]:
     """The guards of what a watch saw."""
     wholes = _whole_guards(watch, graph.binding.captured)
-    return *_looked_at(watch, graph), *_read_guards(watch), *wholes, *_part_guards(watch)
+    reads = _read_guards([*watch.reads, *_attributes(watch, graph)])
+    return *_looked_at(watch, graph), *reads, *wholes, *_part_guards(watch)
 
 
 def leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
@@ -43,9 +44,25 @@ def _looked_at(watch: Watch, graph: Graph) -> list[CapturedAsTheyWere]:
     return [CapturedAsTheyWere(tensors)] if tensors else []
 
 
-def _read_guards(watch: Watch) -> list[Unchanged]:
+def _attributes(watch: Watch, graph: Graph) -> Iterator[tuple[Any, str, Any, str]]:
+    """What the program has given the tensors from outside as attributes, and those that it asks for and has not given."""
+    asked = {
+        name
+        for code in watch.codes
+        if not {"getattr", "hasattr"}.isdisjoint(code.co_names)
+        for name in code.co_consts
+        if isinstance(name, str) and name.isidentifier() and not hasattr(Tensor, name)
+    }
+    read, looked_at = (*graph.binding.captured, *graph.binding.others), (watch.tensors | watch.named).values()
+    tensors = {id(x): x for x in (*read, *looked_at)}
+    for k, x in enumerate(tensors.values()):
+        given = [name for name in x.__dict__ if not hasattr(Tensor, name)]
+        for name in sorted({*given, *(asked if id(x) in watch.named else ())}):
+            yield x.__dict__, name, x.__dict__.get(name), f"attribute {name} of tensor {k}"
+
+
+def _read_guards(reads: list[tuple[Any, Any, Any, str]]) -> list[Unchanged]:
     """What the function read of objects that are neither modules nor optimizers."""
-    reads = watch.reads
     if not reads:
         return []
 

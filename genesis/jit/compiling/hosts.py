@@ -40,6 +40,7 @@ from genesis.jit.compiling.leaves import (
 )
 from genesis.jit.compiling.modes import Modes
 from genesis.jit.compiling.order import Order, may_change
+from genesis.jit.compiling.results import more_than_numbers
 from genesis.jit.compiling.slots import Slot, Slots, named_slots, run, slots_set
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stops import Anew, Set
@@ -191,6 +192,9 @@ class Hosts(Order):
                 if capture.tensor() is x and not capture.cell.written:
                     self._arguments.append((capture.cell, capture.cell.written))
                     return Argument(i)
+            what = "requires_grad" if x._node is not None and x._node.is_leaf else more_than_numbers(x)
+            if what:
+                raise NotKept(message("compile", f"a tensor that is read at {title} has {what}, which is set inside"))
             return self._told(x, False, told)
         if any([x is held for held in self.containers]):
             raise NotKept(message("compile", f"a {type(x).__name__} among the arguments is read or changed at {title}"))

@@ -159,6 +159,9 @@ class JointTracer(Tracer):
     def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
         arguments, inner = super()._arguments(leaves)
         self.own_gradients = [x._own_grad for x in leaves if isinstance(x, Tensor)]
+        for name in [name for x in leaves if isinstance(x, Tensor) for name in x.__dict__]:
+            if not hasattr(Tensor, name):
+                raise GraphError(message("compile", f"an argument has an attribute {name} of its own"))
         return arguments, inner
 
     def takes(self, x: Tensor) -> Tensor:

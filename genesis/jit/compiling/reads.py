@@ -42,6 +42,7 @@ class Reads:
         parts: the same of those that have slots
         given: the containers among the arguments, by id
         tensors: those from outside that were asked for what they are: a shape, whether they require grad
+        named: those that the program has in hand or in containers; it may ask for attributes that it has given them
         codes: the code objects of the program that ran
     """
 
@@ -53,6 +54,7 @@ class Reads:
         self.parts: list[tuple[Any, str, set[Any]]] = []  # those of which some entries are slots: their keys
         self.given: set[int] = set()
         self.tensors: dict[int, Tensor] = {}  # by id
+        self.named: dict[int, Tensor] = {}
         self.of_modules: set[tuple[int, Any]] = set()  # attributes of modules that were read: (dictionary, key)
         self.codes: set[CodeType] = set()
         self.setting: set[CodeType] = set()  # of statements that set slots, see `slots.py`
@@ -74,8 +76,13 @@ class Reads:
 
     def _looked(self, x: Tensor) -> None:
         """A tensor is asked for what it is. What stands for one that is traced knows it."""
-        if isinstance(getattr(x, "_array", None), np.ndarray | DeviceArray):
+        if _is_plain(x):
             self.tensors[id(x)] = x
+
+    def _name(self, x: Any) -> None:
+        """The program has something in hand."""
+        if _is_plain(x):
+            self.named[id(x)] = x
 
     def _meet_caches(self, frame: FrameType, code: CodeType) -> None:
         """What keeps results among what the code reads: functions with a cache, and properties that have none yet."""
@@ -149,6 +156,7 @@ class Reads:
                 self._read_globals(frame, names)
             return
         value, text = names[chain[0]], chain[0]
+        self._name(value)
         outside = from_globals or chain[0] in frame.f_code.co_freevars  # else it may be another one at each call
         if from_globals:
             self._check(frame, names, chain[0], value, text)
@@ -186,6 +194,7 @@ class Reads:
                 break
             outside = root not in sys.stdlib_module_names and not (isinstance(value, Dependable) and value._holders())
             value = stores[-1][2]
+            self._name(value)
         if outside:
             self._meet_whole(value, text)
 
@@ -213,6 +222,7 @@ class Reads:
         ways, hands = ways_of(code), {chain: self._value(frame, chain) for chain in hands_of(code)}
         getters = frozenset[str]().union(*[asked_by(x) for x in hands.values()])
         for chain, value in hands.items():
+            self._name(value)
             if not (getters or any(ways) or type(value) is ref):
                 continue
             text = ".".join(map(str, chain))
@@ -229,6 +239,7 @@ class Reads:
         (The dictionary of an old object may be young.)
         """
         value = backing(value)
+        self._name(value)
         if self.known is not None and isinstance(value, _CONTAINERS):
             self._met.setdefault(id(value), (owner or value, value, text, known))
 
@@ -285,6 +296,7 @@ class Reads:
                 self.reads.append((held, name, value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
         self._seen.clear()
         self.tensors = {i: x for i, x in self.tensors.items() if i not in young}
+        self.named = {i: x for i, x in self.named.items() if i not in young}
         self._settle_wholes(young, texts)
 
     def _slots_in(self, container: Any) -> set[Any]:
@@ -319,7 +331,8 @@ class Reads:
                 if isinstance(value, bytearray | array | np.ndarray):
                     continue
                 items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
-                items = items if not slots else [(key, value[key]) for key in _keys(value) if key not in slots]
+                items = list(items) if not slots else [(key, value[key]) for key in _keys(value) if key not in slots]
+                self.named |= {id(x): x for _, x in items if _is_plain(x) and id(x) not in young}
                 pending += [(x, f"{text}[{_shown(key)}]", known) for key, x in items if _may_change(x)]
                 continue
             of_value = value.__dict__
@@ -350,6 +363,11 @@ def _may_change(x: Any) -> bool:
         return True
     other = isinstance(x, Tensor | Dependable | type | ModuleType | FunctionType | np.ndarray)
     return not other and isinstance(getattr(x, "__dict__", None), dict)
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether something is a tensor with numbers, none of a trace."""
+    return isinstance(x, Tensor) and isinstance(getattr(x, "_array", None), np.ndarray | DeviceArray)
 
 
 def _has_own(x: Tensor, name: Any) -> bool:

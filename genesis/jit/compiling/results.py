@@ -48,9 +48,19 @@ def leaves_of(result: Any, arguments: Collection[Any]) -> tuple[list[Any], TreeD
             made = isinstance(y._array, Traced) and not any([y is x for x in arguments])
             if made and type(y) is not Tensor and not isinstance(y, Parameter):
                 raise GraphError(message("compile", f"a result is a {type(y).__name__}, a class of tensors of its own"))
+            if made and (what := more_than_numbers(y)):
+                raise GraphError(message("compile", f"a result has {what}: a compiled call would return it without"))
         elif not isinstance(y, HostValue | Number) and _may_change(y) and not _is_outside(y) and _is_made(y):
             raise GraphError(message("compile", f"a result is a {type(y).__name__} that is made anew at each call"))
     return [Outside(y) if _is_outside(y) else y for y in leaves], structure
+
+
+def more_than_numbers(y: Tensor) -> str:
+    """What a tensor that the function makes has besides its values and its history."""
+    if y._retained is not None or y._own_grad is not None or (y._node is not None and y.retains_grad):
+        return "a .grad that is kept"
+    names = [name for name in y.__dict__ if name not in Tensor.__dict__]
+    return f"an attribute {names[0]} of its own" if names else ""
 
 
 def inside(x: Any) -> Any:

@@ -54,6 +54,7 @@ from genesis.jit.traced import Cell, Traced
 _CONTAINERS = (list, dict, set, deque)
 _DESCRIPTORS = (MethodDescriptorType, WrapperDescriptorType)
 _IN_C = (BuiltinFunctionType, MethodWrapperType, *_DESCRIPTORS)
+_OF_ALL_TENSORS = ("grad", "data", "requires_grad")
 _NUMBERS = ("item", "tolist", "shape", "size", "dim", "ndim", "numel", "dtype", "device")
 _WITHOUT_HISTORY = (*_NUMBERS, "detach", "numpy", "data")
 _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
@@ -238,6 +239,9 @@ class Reading:
                 self.call.changes.append((self.cells[node.id], None))
             return
         held = self.value(node.value)
+        if isinstance(node, ast.Attribute) and node.attr not in _OF_ALL_TENSORS and self._is_tensor(node.value, held):
+            text = f"a tensor gets an attribute {node.attr} at {self.call.title}, by what Python does"
+            raise NotKept(message("compile", text))
         if isinstance(node, ast.Subscript):
             self._refuse_write(node.value)
             if held is UNKNOWN:
@@ -256,6 +260,10 @@ class Reading:
             self.call.blind = False
             if held is UNKNOWN or isinstance(held, type):  # which has no dictionary that nobody else knows
                 self.call.sets.append(Setting(UNKNOWN, node.attr, self.constants.get(id(node), UNKNOWN)))
+
+    def _is_tensor(self, node: ast.expr, held: Any) -> bool:
+        own = isinstance(node, ast.Name) and node.id in self.cells and is_set(self.cells[node.id])
+        return isinstance(contents(self.cells[node.id]) if own else held, Tensor)  # type: ignore[attr-defined]
 
     def _added_to(self, target: ast.expr) -> None:
         """``target += value`` writes to a list or an array that is there, besides storing it."""
