@@ -27,6 +27,7 @@ from unittest import mock
 import numpy as np
 
 import genesis
+from genesis.base.errors import GenesisError
 from genesis.core.graph.tensor import Tensor
 from genesis.jit.lowering import cache
 from genesis.jit.lowering import step as steps
@@ -186,14 +187,29 @@ def _scope(program: Program) -> dict[str, Any]:
     return scope
 
 
+def _parts(results: Any) -> Iterator[Any]:
+    """What is in results, also in containers, and of which classes these are."""
+    for y in results:
+        if isinstance(y, list | tuple | dict):
+            yield type(y).__name__
+            yield from _parts([*y, *y.values()] if isinstance(y, dict) else y)
+        else:
+            yield y
+
+
+def _looks(y: Tensor) -> tuple[Any, ...]:
+    """What is not in the numbers of a tensor."""
+    return y.dtype, y.requires_grad, y.is_leaf
+
+
 def _seen(scope: dict[str, Any], results: Any) -> list[Any]:
     """Everything that can be seen after a call."""
     tensors = [*results, *scope["parameters"], *[p.grad for p in scope["parameters"]], scope["buf"], scope["turned"]]
     tensors += [v for p in scope["parameters"] for _, v in sorted(scope["opt"].state[p].items())]
     tensors += [scope["net"].seen, genesis.get_rng_state(), scope["box"].count, scope["box"].rate, *scope["log"]]
     tensors += [*scope["shown"](), *[y.grad for y in results[-1:] if y.is_leaf]]
-    histories = [y.requires_grad for y in results if isinstance(y, Tensor)]
-    return [*[t.detach().numpy().copy() if isinstance(t, Tensor) else t for t in tensors], *histories]
+    looks = [_looks(y) for y in results if isinstance(y, Tensor)]
+    return [*[t.detach().numpy().copy() if isinstance(t, Tensor) else t for t in tensors], *looks]
 
 
 def ran(program: Program, compiled: bool) -> list[Any]:
@@ -207,6 +223,7 @@ def ran(program: Program, compiled: bool) -> list[Any]:
         x = scope["x"] = args[0]
         try:
             results = scope["results"] = step(*args, **kwargs)
+            results = tuple(_parts(results))
         except Stop:
             results = ()
         if program.outside and results:
@@ -215,7 +232,8 @@ def ran(program: Program, compiled: bool) -> list[Any]:
         with genesis.no_grad():  # whose memory are they?
             for y in results:
                 if isinstance(y, Tensor):
-                    y.add_(0.5)
+                    with suppress(GenesisError):  # of whole numbers, or expanded
+                        y.add_(0.5)
         exec(program.between[call], scope)
         scope["moved"]()
         seen.append(_seen(scope, (*results, x)))

@@ -19,6 +19,7 @@ Made = tuple[Any, Callable[[], None]]
 DATA = [
     "w1", "w2", "w3", "buf", "turned", "parameters", "log", "box", "net", "limit", "opt", "block", "counted", "fails",
     "kept", "named", "mean", "sched", "scaler", "gen", "tally", "pair", "settings", "table", "ladder",
+    "ticks", "level", "mask", "ints", "small", "half", "wide", "none", "waves", "inner", "averaged", "spied",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
-from genesis.testing import fuzz_compile, fuzz_hidden, fuzz_numbers, fuzz_recipes, fuzz_training
+from genesis.testing import fuzz_compile, fuzz_hidden, fuzz_numbers, fuzz_recipes, fuzz_short, fuzz_training
 
 
 class Net(nn.Module):
@@ -797,6 +797,13 @@ def test_random_recipes_with_numbers_that_change():
     counts, wrong = fuzz_compile.check(40, write=fuzz_numbers.written)
     assert not wrong, (wrong, counts)
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 8
+
+
+@pytest.mark.slow
+def test_random_short_programs():
+    counts, wrong = fuzz_compile.check(40, write=fuzz_short.written)
+    assert not wrong, (wrong, counts)
+    assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
 
 
 @pytest.mark.parametrize("seed", [1052, 1127, 1187, 3002765])
