@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from genesis.arrays.memory import memory_of
 from genesis.arrays.protocol import Layer
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
@@ -52,6 +53,10 @@ def outcome_of(tracer: Tracer, result: Any, arguments: list[Capture], structure_
         | {r for r in results if isinstance(r, Var)}
         | {w.value for w in gradients}
     )
+    for argument in arguments:
+        if argument.cell.written and not memory_of(argument.array).writable(argument.array):
+            text = "an argument is written to, whose memory is read-only, or that of an expanded tensor"
+            raise GraphError(message("trace", text, [("argument", argument.var.spec)], "pass a clone()"))
     met = [c for c in (*arguments, *tracer.memory.captures.values()) if c.cell.written or c.var in used]
     check_overlaps([(c.array, c.cell.written > 0, c.cell.value.spec) for c in met])
     return Outcome(

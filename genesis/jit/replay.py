@@ -200,7 +200,11 @@ def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> N
 
 
 def _check_shared(graph: Graph, given: list[Tensor]) -> None:
-    """A graph that writes takes its tensors for different memory."""
+    """A graph that writes takes its tensors for different memory, which can be written to."""
+    for w in graph.program.writes:
+        if w.kind == "argument" and not _writable(given[w.index]._array):
+            text = f"argument tensor {w.index} cannot be written to, which {graph.name} does"
+            raise GraphError(message("replay", text, [("argument", given[w.index]._spec())], "pass a clone()"))
     arrays = [x._array for x in (*given, *graph.binding.captured)]
     owners = [id(a if a.base is None else a.base) for a in arrays]
     for i, x in enumerate(given):
@@ -214,6 +218,10 @@ def _check_shared(graph: Graph, given: list[Tensor]) -> None:
                     hint="pass a clone()",
                 )
             )
+
+
+def _writable(array: Any) -> bool:
+    return isinstance(array, Virtual) or memory_of(array).writable(array)
 
 
 def _may_share(a: Any, b: Any) -> bool:

@@ -7,6 +7,7 @@ import warnings
 from contextlib import suppress
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import genesis
@@ -167,3 +168,24 @@ def test_errors_that_are_caught_and_do_not_come_at_each_call(way):
 
     with pytest.warns(UserWarning, match="is not compiled, it runs as it is"):
         compared(step, log)
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("first", [False, True])
+def test_memory_of_arguments_that_cannot_be_written_to(first):
+    def step(x, y):
+        return x.add_(y)
+
+    compiled, y = genesis.compile(step), genesis.tensor([[1.0], [2.0]]).expand(2, 3)
+    numbers = np.ones((2, 3), np.float32)
+    numbers.flags.writeable = False
+    for _ in range(0 if first else 3):
+        assert compiled(genesis.ones(2, 3), y).tolist() == [[2.0] * 3, [3.0] * 3]
+    for given in (genesis.from_numpy(numbers), genesis.ones(1, 3).expand(2, 3)):
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="the memory cannot be written to"):
+                compiled(given, y)
+        assert (given == 1).all()
+        with pytest.raises(RuntimeError, match="cannot be written to|laid out otherwise"):
+            genesis.jit.trace(step, genesis.ones(2, 3), y).replay(given, y)
+    assert compiled(genesis.ones(2, 3), y).tolist() == [[2.0] * 3, [3.0] * 3]

@@ -165,10 +165,13 @@ def _but_equal(text: Text, name: str, value: Any) -> str:
 
 
 def apart(text: Text, graph: Graph, count: int) -> None:
-    """A graph that writes takes its tensors for different memory."""
+    """A graph that writes takes its tensors for different memory, which can be written to."""
     kinds = {w.kind for w in graph.program.writes}
     if not kinds & {"argument", "captured"} or not count:
         return
+    for w in graph.program.writes:
+        if w.kind == "argument" and graph.program.arguments[w.index].spec.device.type == "cpu":
+            text.unless(f"a{w.index}.flags.writeable")
     owners = frozenset(id(x._array if x._array.base is None else x._array.base) for x in graph.binding.captured)
     for i in range(count):
         text.add(f"o{i} = id(a{i} if a{i}.base is None else a{i}.base)")
