@@ -762,6 +762,47 @@ def test_an_error_leaves_counts_and_tensors_as_they_were_before_the_call():
     assert looking.t == 4 and looking.h.tolist() == [8.0, 8.0, 8.0]
 
 
+@pytest.mark.parametrize("error", ["ZeroDivisionError", "Exception"])
+def test_errors_of_numbers_that_the_function_catches(error, tmp_path):
+    path = tmp_path / "catching.py"
+    path.write_text(
+        "class Catching:\n    t = 0\n\n    def step(self, x):\n        self.t += 1\n        try:\n"
+        f"            return x * (1 / (self.t - 3))\n        except {error}:\n            return x * 100\n"
+    )
+    seen = []
+    for compiled in (False, True):
+        scope = {}
+        exec(compile(path.read_text(), str(path), "exec"), scope)
+        step = scope["Catching"]().step
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            step = genesis.compile(step) if compiled else step
+            seen.append([step(genesis.ones(2)).tolist() for _ in range(6)])
+    np.testing.assert_allclose(seen[1], seen[0])
+
+
+def test_objects_whose_class_has_slots():
+    class Slotted:
+        __slots__ = ("h", "t")
+
+        def __init__(self):
+            self.t, self.h = 0, genesis.zeros(2)
+
+        def step(self, x):
+            self.t += 1
+            self.h = self.h + x
+            return self.h * self.t
+
+    seen = []
+    for compiled in (False, True):
+        slotted = Slotted()
+        step = genesis.compile(slotted.step) if compiled else slotted.step
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seen.append([step(genesis.ones(2) * k).tolist() for k in range(6)] + [slotted.t, slotted.h.tolist()])
+    assert seen[1] == seen[0]
+
+
 def test_a_second_derivative_does_not_set_anything_again():
     class Counting:
         t = 0

@@ -34,10 +34,12 @@ from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.compiling.origins import Asked, share_origins
 from genesis.jit.compiling.results import leaves_of
 from genesis.jit.compiling.slots import Slot
-from genesis.jit.compiling.stops import Conflict, Moving, Stopped
+from genesis.jit.compiling.stops import Conflict, Leaked, Moving, Stopped
+from genesis.jit.compiling.stores import caught
 from genesis.jit.compiling.values import HostValue, Number, Values
 from genesis.jit.compiling.young import is_young
 from genesis.jit.memory import Capture
+from genesis.jit.numbers import Formula
 from genesis.jit.program import Program
 from genesis.jit.traced import Traced
 from genesis.jit.tracer import Tracer
@@ -141,6 +143,7 @@ class JointTracer(Tracer):
         self.results = self.given = 0
         self.values, self.hosts = Values(self), Hosts(self)
         self.watch: Any = None  # what looks on while the function runs
+        self.refusals: list[GraphError] = []  # errors that were raised, which the function may have caught
         self.told = 0  # tensors that statements of Python are told
         self.shared: dict[int, tuple[str, int]] = {}  # see `Decided`
         self.returned: list[int] = []  # results that are numbers
@@ -233,6 +236,13 @@ class JointTracer(Tracer):
     def kept(self) -> int:
         return len(self.hosts.calls)
 
+    def _made_of(self, formula: Formula, parts: list[HostNumber], whole: bool) -> HostNumber:
+        """See there. An error would come of it in a call, not in the trace: where the function catches it, it is refused."""
+        exact = formula.name.strip("_").removeprefix("r") in ("add", "sub", "mul", "neg", "pos", "abs")
+        if not exact and self.watch is not None and caught(sys._getframe(1), self.watch.saw):
+            raise Leaked(set())
+        return super()._made_of(formula, parts, whole)
+
     def draws_number(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: Any) -> Any:
         """The program draws a random number of Python or NumPy."""
         number = self.hosts.drawn.number(function, args, kwargs, frame) if self.watch is not None else None
@@ -250,6 +260,8 @@ class JointTracer(Tracer):
         return bool(self.values.answer(tensor))
 
     def finished(self, result: Any, arguments: list[Capture]) -> Any:
+        if self.refusals:
+            raise self.refusals.pop(0)
         self.hosts.settle()
         self._refuse_histories(arguments)
         self.turned = self._turns(arguments)

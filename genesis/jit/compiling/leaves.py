@@ -10,11 +10,19 @@ from typing import Any, NamedTuple
 from genesis.base.errors import GraphError
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.jit.arguments import Var
 
 
 class NotKept(GraphError):
-    """A statement that Python cannot do at each call."""
+    """A statement that Python cannot do at each call. A trace in which that was raised has ended, also where the function
+    catches it.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if isinstance(refusals := getattr(tracer.get(), "refusals", None), list):
+            refusals.append(self)
 
 
 UNKNOWN: Any = object()  # nobody knows

@@ -19,6 +19,7 @@ from genesis.core.graph import conversions
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.site import LIBRARY, line_here
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.jit.arguments import Var
 from genesis.jit.program import op_of
 from genesis.jit.replay import _drawn, computed
@@ -36,7 +37,14 @@ class Question(NamedTuple):
 
 
 class ValueNeeded(GraphError):
-    """Python computes with a number that is another one at each call."""
+    """Python computes with a number that is another one at each call. A trace in which that was raised has ended, also where the
+    function catches it.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if isinstance(refusals := getattr(tracer.get(), "refusals", None), list):
+            refusals.append(self)
 
 
 class Number:

@@ -12,6 +12,7 @@ from types import (
     BuiltinFunctionType,
     CellType,
     FunctionType,
+    MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -258,6 +259,8 @@ class Reading:
                 self.call.changes.append((held.__dict__, node.attr))
         else:
             self.call.blind = False
+            if isinstance(getattr(type(held), node.attr, None), MemberDescriptorType):
+                self.call.changes.append((held, node.attr))  # what is in a slot is in the object itself
             if held is UNKNOWN or isinstance(held, type):  # which has no dictionary that nobody else knows
                 self.call.sets.append(Setting(UNKNOWN, node.attr, self.constants.get(id(node), UNKNOWN)))
 
