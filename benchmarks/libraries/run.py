@@ -111,7 +111,9 @@ def main() -> None:
             with warnings.catch_warnings(record=COMPILED) as told:
                 warnings.simplefilter("always" if COMPILED else "ignore")
                 report[name] = measured(case)
-            left = [str(w.message).partition("as it is: ")[2] for w in told or () if "is not compiled" in str(w.message)]
+            left = [
+                str(w.message).partition("as it is: ")[2] for w in told or () if "is not compiled" in str(w.message)
+            ]
             report[name]["left"] = left[0].splitlines()[0] if left else ""
         except Exception as error:
             report[name] = {"error": f"{type(error).__name__}: {error}"[:300]}

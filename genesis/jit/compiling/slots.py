@@ -266,8 +266,8 @@ def _attribute(held: Any, name: str, title: str) -> Any:
     ours = getattr(kind.__setattr__, "__module__", "") == "genesis.nn.module"
     if not ours and kind.__setattr__ is not object.__setattr__:
         return None
-    found = next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
-    if hasattr(type(found), "__set__") or isinstance(found, MemberDescriptorType) or name == "training":
+    in_class = next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
+    if hasattr(type(in_class), "__set__") or isinstance(in_class, MemberDescriptorType) or name == "training":
         return None
     for members in ("_parameters", "_buffers", "_modules") if ours else ():
         if name in inside.get(members, ()):
@@ -289,7 +289,7 @@ def _value(node: ast.expr, cells: Mapping[str, CellType], scope: dict[str, Any])
             return contents(cells[node.id]) if is_set(cells[node.id]) else UNKNOWN
         return scope.get(node.id, getattr(builtins, node.id, UNKNOWN))
     if isinstance(node, ast.Attribute):
-        return _found(_value(node.value, cells, scope), node.attr)
+        return _own(_value(node.value, cells, scope), node.attr)
     if isinstance(node, ast.Subscript):
         held, key = _value(node.value, cells, scope), _value(node.slice, cells, scope)
         if isinstance(held, dict) and isinstance(key, Tensor | int | str) and key in held:
@@ -299,7 +299,7 @@ def _value(node: ast.expr, cells: Mapping[str, CellType], scope: dict[str, Any])
     return UNKNOWN
 
 
-def _found(held: Any, name: str) -> Any:
+def _own(held: Any, name: str) -> Any:
     """An attribute of an object that has it itself."""
     inside = _dictionary_of(held)
     if type(inside) is not dict or type(held).__getattribute__ is not object.__getattribute__:
@@ -321,13 +321,13 @@ def overlapping(slots: Iterable[Slot], loaded: Iterable[Any], graph: Graph, give
     kinds = {w.kind for w in graph.program.writes}
     known = _memory(graph.binding.captured) if kinds & {"argument", "captured"} else []
     known += _memory(given) if "argument" in kinds else []
-    found = list[Slot]()
+    out = list[Slot]()
     for slot, value in zip(slots, loaded, strict=True):
         own = _memory(tree_flatten(value)[0])
         if any([np.may_share_memory(x, y) for x in own for y in known]):
-            found.append(slot)
+            out.append(slot)
         known += own if "argument" in kinds else []
-    return found
+    return out
 
 
 def _memory(tensors: Iterable[Any]) -> list[Any]:

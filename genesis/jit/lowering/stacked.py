@@ -119,7 +119,7 @@ def _renamed(each: _Ranked, behind: dict[Var, tuple[tuple[int, int], Var]]) -> C
     """A call that reads what lies together, where that is made before it."""
 
     def seen(v: Var) -> Var:
-        place, part = behind.get(v, ((0, 0), v))
-        return part if place < each[:2] else v
+        rank, part = behind.get(v, ((0, 0), v))
+        return part if rank < each[:2] else v
 
     return each.call.renamed(seen)

@@ -289,7 +289,7 @@ class Tiles(Code):
         if before and self.fresh:  # then the sum so far
             before = self.put(f"select i1 {self.fresh}, ptr {before}, ptr {self.c}")
         for r in range(rows):
-            at = self.place(p, row, r, column)
+            at = self.begin_of(p, row, r, column)
             target = self.at(self.c, at)
             if before:
                 old = self.at(before, at)
@@ -300,7 +300,7 @@ class Tiles(Code):
             for v in range(vectors):
                 self._put(values[r * vectors + v], bias[v], target, v, columns)
 
-    def place(self, p: Product, row: str, r: int, column: str) -> str:
+    def begin_of(self, p: Product, row: str, r: int, column: str) -> str:
         """Where a row of a tile begins in the result."""
         return self.add(self.times(self.add(row, str(r)), str(p.c[1])), column)
 
@@ -343,7 +343,7 @@ class Tiles(Code):
     def fetch(self, p: Product, rows: int, vectors: int, row: str, column: str) -> None:
         """Ask for the tile of the result, that it is there when the sums are."""
         for r in range(rows):
-            line = self.at(self.c, self.place(p, row, r, column))
+            line = self.at(self.c, self.begin_of(p, row, r, column))
             for v in range(vectors):
                 at = self.at(line, str(v * self.lanes))
                 self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")

@@ -122,7 +122,7 @@ class Trees(Tiles):
 
         values = total(range(len(self.tree.offsets)))
         for r in range(rows):
-            target = self.at(self.c, self.place(p, row, r, column))
+            target = self.at(self.c, self.begin_of(p, row, r, column))
             for v in range(vectors):
                 self.store_some(values[r * vectors + v], target, v, columns)
 
