@@ -228,6 +228,9 @@ class Tracer(AskedNumbers):
     def changes(self, thing: Any, what: str) -> None:
         """Something of an object is about to change; a subclass may refuse that."""
 
+    def hooked(self, node: Any) -> None:
+        """A hook is about to be put on a node; a subclass may refuse that."""
+
     def mode_set(self, module: Any, mode: bool) -> None:
         """The function is about to set whether a module is in training."""
 

@@ -2,6 +2,8 @@
 begin or stop requiring grad in the function.
 """
 
+from contextlib import nullcontext
+
 import pytest
 
 import genesis
@@ -129,6 +131,46 @@ def test_what_a_backward_reads_of_the_outside():
         x = genesis.ones(2, requires_grad=True)
         doubled(x).sum().backward()
         assert x.grad.tolist() == [2 * factor] * 2
+
+
+HOOKS = {  # statements, and whether they are compiled
+    "an argument": ("x.register_hook(lambda g: g * 2); (x * w).sum().backward()", False),
+    "a parameter": ("w.register_hook(lambda g: g * 2); (x * w).sum().backward()", False),
+    "one for a block": (
+        "with w.register_hook(lambda g: g * 2): (x * w).sum().backward()\n(x * w).sum().backward()",
+        False,
+    ),
+    "what has one": ("scaled.register_hook(lambda g: g * 2); (x * scaled).sum().backward()", False),
+    "behind the gradient": (
+        "h = w.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5)); (x * w).sum().backward(); h.remove()",
+        False,
+    ),
+    "a value from before": ("h = y.register_hook(lambda g: g * 2); (x * y).sum().backward(retain_graph=True)", False),
+    "a node": ("n = y.grad_fn.register_prehook(lambda g: (g[0] * 2,)); y.sum().backward(retain_graph=True)", False),
+    "a value": ("v = x * w; h = v.register_hook(lambda g: g * 2); v.sum().backward(); h.remove()", True),
+}
+
+
+@pytest.mark.parametrize("case", HOOKS)
+def test_hooks_that_a_step_registers(case):
+    """On what is from outside they stay, one more at each call, or until they are removed: a trace leaves none there."""
+    statements, is_compiled = HOOKS[case]
+
+    def seen(compiled):
+        w, scaled = (nn.Parameter(genesis.full((2,), 0.5)) for _ in range(2))
+        scaled.register_hook(lambda g: g * 3)
+        there = {"w": w, "scaled": scaled, "y": w * 1, "genesis": genesis}
+        exec("def step(x):\n" + "".join(f"    {line}\n" for line in statements.splitlines()), there)
+        step = genesis.compile(there["step"]) if compiled else there["step"]
+        x, steps = genesis.ones(2, requires_grad=case == "an argument"), []
+        for _ in range(4):
+            step(x)
+            steps.append([None if t.grad is None else t.grad.tolist() for t in (x, w, scaled)])
+        return steps, compiled and bool(step.explain().splitlines()[0].endswith("1 graphs, 1 traces"))
+
+    told = nullcontext() if is_compiled else pytest.warns(UserWarning, match="a hook is registered on")
+    with told:
+        assert seen(True) == (seen(False)[0], is_compiled)
 
 
 # ---- leaves

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.base.locks import process_lock
-from genesis.core.graph.tracing import changes
+from genesis.core.graph.tracing import changes, tracer
 
 if TYPE_CHECKING:
     from genesis.core.graph.node import AccumulateGrad, Node
@@ -126,6 +126,14 @@ class NodeHooks:
 _making = process_lock()
 # empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
 SPECIAL = NodeHooks()
+
+
+def registered(node: Node, kind: str, hook: Any) -> RemovableHandle:
+    """Put a hook behind the others of its kind."""
+    active = tracer.get()
+    if active is not None:
+        active.hooked(node)
+    return RemovableHandle(getattr(hooks_of(node), kind), hook)
 
 
 def hooks_of(node: Node) -> NodeHooks:

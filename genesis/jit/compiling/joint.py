@@ -306,6 +306,12 @@ class JointTracer(Tracer):
         if not is_young(thing):
             raise GraphError(message("compile", f"{what}: a compiled call would not do it again"))
 
+    def hooked(self, node: Node) -> None:
+        """See there. On a tensor from outside it would stay, and there would be one more after each call."""
+        if any([x is not None and x._node is node for x in [a.tensor() for a in self.arguments]]):
+            raise GraphError(message("compile", "a hook is registered on an argument"))
+        self.changes(node, "a hook is registered on a tensor from outside")
+
     def mode_set(self, module: Any, mode: bool) -> None:
         """See there. The graph holds for calls before which it was what it is before this one: who knows what read it."""
         self.depends(module)
