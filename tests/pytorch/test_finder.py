@@ -67,17 +67,18 @@ def test_what_is_absent_of_several_machines_can_be_imported_and_says_why_when_it
     program = """
 import torch.distributed as dist
 from torch.distributed import ProcessGroupGloo, destroy_process_group, init_process_group
-from torch.nn.parallel import DistributedDataParallel as DDP, scatter
+from torch.distributed.rpc import rpc_sync
+from torch.nn.parallel import DistributedDataParallel as DDP
 """
     found: dict[str, object] = {}
     exec(program, found)
     assert not isinstance(nn.Linear(1, 1), found["DDP"]) and not isinstance(3, found["ProcessGroupGloo"])
-    for name in ("ProcessGroupGloo", "scatter"):
+    for name in ("ProcessGroupGloo", "rpc_sync"):
         with pytest.raises(NotImplementedError, match=rf"^torch\.\S+\.{name}: ."):
             found[name]("127.0.0.1", 1234)
     with pytest.raises(AttributeError, match=r"torch.distributed.ProcessGroupGloo.options is not in Genesis: ."):
         found["dist"].ProcessGroupGloo.options  # noqa: B018
-    assert state_of("torch.distributed.ProcessGroupGloo")[0] == ABSENT == state_of("torch.nn.parallel.scatter")[0]
+    assert state_of("torch.distributed.ProcessGroupGloo")[0] == ABSENT
 
 
 def test_rooms_of_torch_distributed(torch):
