@@ -18,7 +18,15 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 
     Returns:
         a tuple of parts of a tensor, a list of parts of other values; fewer than devices, if a tensor has not as many
+
+    Raises:
+        TypeError: the devices are no list, or a dimension no number
     """
+    if not isinstance(target_gpus, list | tuple) or not target_gpus:
+        text = f"target_gpus is {target_gpus!r}, expected a list of devices"
+        raise ArgumentError(message("scatter", text, hint='scatter(x, ["cuda:0", "cuda:1"])'))
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise ArgumentError(message("scatter", f"dim is {dim!r}, expected an int"))
     parts = _scattered(inputs, target_gpus, dim)
     return parts if isinstance(inputs, Tensor) else list(parts)
 
@@ -45,7 +53,14 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     Raises:
         TypeError: parts of another kind
     """
+    if not isinstance(outputs, list | tuple) or not outputs:
+        raise ArgumentError(message("gather", f"outputs is {outputs!r}, expected a list of the parts"))
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise ArgumentError(message("gather", f"dim is {dim!r}, expected an int"))
     first = outputs[0]
+    if any([type(part) is not type(first) for part in outputs]) and not all([isinstance(x, Tensor) for x in outputs]):
+        kinds = ", ".join([type(part).__name__ for part in outputs])
+        raise ArgumentError(message("gather", f"parts of different kinds: {kinds}"))
     if isinstance(first, Tensor):
         there = [part.to(target_device) for part in outputs]
         return cat([part.reshape(1) if not part.ndim else part for part in there], 0 if not first.ndim else dim)

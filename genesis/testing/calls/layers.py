@@ -137,6 +137,8 @@ CALLS: dict[str, Calls] = {
     "nn.DataParallel": lambda t: [case(nn.Linear(3, 2))],
     "nn.parallel.DistributedDataParallel": lambda t: [case(nn.Linear(3, 2), process_group=KEYED[ALONE])],
     "nn.parallel.data_parallel": lambda t: [case(nn.Linear(3, 2), genesis.ones(3))],
+    "nn.parallel.scatter": lambda t: [case(genesis.ones(4, 3), ["cpu", "cpu"])],
+    "nn.parallel.gather": lambda t: [case([genesis.ones(2, 3), genesis.ones(1, 3)], "cpu")],
     "nn.utils.clip_grad_norm": lambda t: [case([parameter(t)], 1.0)],
     "nn.utils.clip_grads_with_norm_": lambda t: [case([parameter(t)], 1.0, t.positive())],
     "nn.utils.skip_init": lambda t: [case(nn.Linear, 3, 2)],
