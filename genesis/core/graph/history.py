@@ -16,7 +16,7 @@ from genesis.base.errors import (
 )
 from genesis.core.graph import engine
 from genesis.core.graph.escapes import leaves
-from genesis.core.graph.hooks import RemovableHandle, Retaining, hooks_of, registered
+from genesis.core.graph.hooks import RemovableHandle, Retaining, add_hook, hooks_of
 from genesis.core.graph.modes import inference
 from genesis.core.graph.node import AccumulateGrad, Output, leaf
 from genesis.core.graph.seeds import edge_of, inputs_of_backward, seed_for
@@ -176,14 +176,14 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     if node is None:
         raise GraphError(message("register_hook", "the tensor does not require grad"))
     target, index = (node.node, node.index) if isinstance(node, Output) else (node, 0)
-    return registered(target, "tensor", (index, hook))
+    return add_hook(target, "tensor", (index, hook))
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Call ``hook(self)`` after a backward has updated this leaf's ``.grad``."""
     if not isinstance(self._node, AccumulateGrad):
         raise GraphError(message("register_post_accumulate_grad_hook", "the tensor is not a leaf that requires grad"))
-    return registered(self._node, "post_accumulate", hook)
+    return add_hook(self._node, "post_accumulate", hook)
 
 
 def detach(self: Tensor) -> Tensor:

@@ -128,7 +128,7 @@ _making = process_lock()
 SPECIAL = NodeHooks()
 
 
-def registered(node: Node, kind: str, hook: Any) -> RemovableHandle:
+def add_hook(node: Node, kind: str, hook: Any) -> RemovableHandle:
     """Put a hook behind the others of its kind."""
     active = tracer.get()
     if active is not None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from genesis.base import library
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.core.graph.hooks import NodeHooks, RemovableHandle, hooks_of, registered
+from genesis.core.graph.hooks import NodeHooks, RemovableHandle, add_hook, hooks_of
 from genesis.core.graph.lost import run_site
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.saved import PACKED, saved_as, unpack
@@ -118,11 +118,11 @@ class Node:
 
     def register_hook(self, fn: Callable[[tuple[Any, ...], tuple[Any, ...]], Any]) -> RemovableHandle:
         """Call ``fn(grad_inputs, grad_outputs)`` after this node has run; it may return other gradients of the inputs."""
-        return registered(self, "post", fn)
+        return add_hook(self, "post", fn)
 
     def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before this node runs; it may return other ones."""
-        return registered(self, "pre", fn)
+        return add_hook(self, "pre", fn)
 
     @property
     def metadata(self) -> dict[Any, Any]:

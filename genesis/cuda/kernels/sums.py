@@ -235,9 +235,8 @@ def scatter_sum(input: CudaArray, shape: Sequence[int], dim: int, index: CudaArr
     )
     some = moves.part(input, tuple([slice(0, n) for n in index.shape]))
     about = "scatter_sum", f"dim {dim} of size {shape[dim]}"
-    if (
-        distinct or index.shape[dim] == 1
-    ):  # no two meet, as in the gradient of a sort or a largest element: nothing is sorted
+    # where no two meet, as in the gradient of a sort or a largest element, nothing is sorted
+    if distinct or index.shape[dim] == 1:
         if index.shape != out.shape:
             MEMORY.fill(out, 0)
         to, where = Placed(out, goal.strides, goal.reached), Placed(index, index.strides, ((1, 0),))

@@ -187,7 +187,7 @@ def _computed(
     if isinstance(step, Segments):
         text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
         yield "except Elsewhere:"
-        back = ["drawn.restore()"] if any([call.gives or call.number is not None for call in decided.calls]) else []
+        back = ["drawn.restore()"] if decided.draws else []
         yield from ["    " + line for line in (*undo, *back, "return ELSEWHERE")]
     settled = [
         f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
@@ -221,7 +221,7 @@ def _computed(
 def _drawn(text: Text, graph: Graph, count: int, decided: Decided, is_recorded: bool) -> Iterator[str]:
     """What Python does before all that is computed; tensors that it gives are arguments of the graph."""
     calls = [call for call in decided.calls if call.first]
-    if any([call.gives or call.number is not None for call in calls]):
+    if decided.draws:
         text.scope |= {"Position": Position, "ELSEWHERE": ELSEWHERE}
         yield f"drawn = Position({', '.join(map(str, _set_back(graph, decided, is_recorded)))})"
     for k, call in enumerate(calls):
@@ -386,8 +386,7 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
         outputs, heads = flow.joint.outputs, [i for i in flow.joint.outputs if flow.joint.views.get(i) == i]
         views = [f"aliased({text.name(aliases[i])}, {roots}, ())" for i in outputs if i in aliases and i not in heads]
         more = f", ({''.join(f'{view}, ' for view in views)})" if views else ""
-        drawn = any([call.gives or call.number is not None for call in decided.calls])
-        position = ", drawn=drawn" if drawn else ""
+        position = ", drawn=drawn" if decided.draws else ""
         yield f"joined = {text.name(flow)}(values, numbers, ({''.join(positions)}), {_every('x', count)}, args, kwargs{more}{position})"
         yield from [f"made[{aliases[i].index}] = joined[{outputs.index(i)}]" for i in heads]
         text.scope["viewed"] = viewed

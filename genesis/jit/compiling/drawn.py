@@ -120,7 +120,7 @@ class Drawn:
 
     def count(self) -> int:
         """How many statements come before all that is computed for what they give."""
-        return max([i + 1 for i, call in enumerate(self.calls) if call.gives or call.number is not None], default=0)
+        return max([i + 1 for i, call in enumerate(self.calls) if call.is_asked], default=0)
 
     def _arguments(self) -> list[Capture]:
         count = sum([len(call.gives) for call in self.calls])

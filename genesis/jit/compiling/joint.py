@@ -120,6 +120,11 @@ class Decided:
     inference: tuple[int, ...] = ()
 
     @property
+    def draws(self) -> bool:
+        """Whether Python draws random numbers that the graph takes."""
+        return any([call.is_asked for call in self.calls])
+
+    @property
     def ways(self) -> bool:
         """Whether Python decides by what is computed or drawn: then there are graphs for several ways."""
         return bool(self.answers) or any([call.number is not None for call in self.calls])

@@ -192,6 +192,11 @@ class HostCall:
         self.sets_before = 0  # how many statements had set slots
         self.looks_into: list[Any] = []  # the entries that it names, see `Slot.identity`
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the graph takes something that it draws, so that it comes before all that is computed."""
+        return bool(self.gives) or self.number is not None
+
     def __call__(self, values: Any, given: Any, done: list[Any]) -> None:
         """Do it; ``done`` is what the calls before have given, and gets what this one gives."""
         function, cells = self.build(lambda leaf: leaf.now(values, given, done) if isinstance(leaf, Leaf) else leaf)

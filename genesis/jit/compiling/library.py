@@ -24,23 +24,9 @@ import numpy as np
 from genesis.core.graph.tracing import HostNumber, tracer
 
 _OF_FLOATS = (
-    *(
-        "sqrt",
-        "exp",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "pow",
-        "fabs",
-        "hypot",
-        "degrees",
-        "radians",
-        "copysign",
-    ),
+    *("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "pow", "fabs", "hypot", "degrees", "radians", "copysign"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "fmod", "floor", "ceil"),
-)
+)  # fmt: skip
 _DRAWING = (
     *("random", "uniform", "triangular", "randint", "randrange", "gauss", "normalvariate", "lognormvariate"),
     *("expovariate", "gammavariate", "betavariate", "paretovariate", "weibullvariate", "vonmisesvariate"),
@@ -71,15 +57,11 @@ def _drawing(function: Any) -> Callable[..., Any]:
     return drawn
 
 
-def _replaced() -> list[tuple[ModuleType, str, Any, Callable[..., Any]]]:
+@functools.cache
+def _table() -> list[tuple[ModuleType, str, Any, Callable[..., Any]]]:
     """A module, a name in it, what is there, and what stands there meanwhile."""
     names = (math, _OF_FLOATS, _computing), (random, _DRAWING, _drawing), (np.random, _DRAWING_OF_NUMPY, _drawing)
     return [(m, name, getattr(m, name), make(getattr(m, name))) for m, all_names, make in names for name in all_names]
-
-
-@functools.cache
-def _table() -> list[tuple[ModuleType, str, Any, Callable[..., Any]]]:
-    return _replaced()
 
 
 @contextmanager

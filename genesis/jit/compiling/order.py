@@ -54,12 +54,12 @@ class Order:
         for i, call in enumerate(self.calls):
             call.first, call.early = i < firsts, firsts <= i <= last
         self.puts_last = self._puts_last()
-        for call in self.calls:
+        for i, call in enumerate(self.calls):
             if call.draws and self.tracer.streams:
                 raise self._refused(call, "it may draw random numbers, and so does the function")
             if any([cell.written != count for cell, count in call.handed]):
                 raise self._refused(call, "a tensor that it gets is written to behind it")
-            if call.writes and self._sees_writes(self.calls.index(call), call, end):
+            if call.writes and self._sees_writes(i, call, end):
                 raise self._refused(call, "it writes to tensors")
             if any([self._holds(x) for x, _ in call.changes if isinstance(x, np.ndarray)]):
                 raise self._refused(call, "it writes to an array whose memory a tensor has")

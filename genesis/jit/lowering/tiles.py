@@ -337,16 +337,14 @@ class Tiles(Code):
     def _ask(self, line: str, ahead: int, count: int) -> None:
         """For so many numbers, which are so far behind a place."""
         for first in range(0, count, LINE):
-            at = self.at(line, str(ahead + first))
-            self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+            self.prefetch(line, str(ahead + first))
 
     def fetch(self, p: Product, rows: int, vectors: int, row: str, column: str) -> None:
         """Ask for the tile of the result, that it is there when the sums are."""
         for r in range(rows):
             line = self.at(self.c, self.begin_of(p, row, r, column))
             for v in range(vectors):
-                at = self.at(line, str(v * self.lanes))
-                self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
+                self.prefetch(line, str(v * self.lanes), writes=True)
 
     def _fetch_ahead(self, p: Product, line: str, vectors: int) -> None:
         """Ask for rows of the second matrix that are read some terms later, where they are not copied: the processor does
@@ -355,8 +353,7 @@ class Tiles(Code):
         if self.plan.copies_b or p.panels:
             return
         for v in range(vectors):
-            at = self.at(line, str(AHEAD * p.b[1] + v * self.lanes))
-            self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+            self.prefetch(line, str(AHEAD * p.b[1] + v * self.lanes))
 
     def _bias(self, p: Product, column: str, v: int, columns: int) -> str:
         if p.bias is None:

@@ -65,6 +65,10 @@ class Code:
         at = self.at(base, index)
         self.lines.append(f"  store {self.vector} {value}, ptr {at}, align 4")
 
+    def prefetch(self, base: str, index: str, writes: bool = False) -> None:
+        """Ask for memory that is read, or written to, some time later."""
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {self.at(base, index)}, i32 {int(writes)}, i32 3, i32 1)")
+
     def spread(self, base: str, index: str) -> str:
         """One number in all lanes."""
         one = self.put(f"load float, ptr {self.at(base, index)}, align 4")

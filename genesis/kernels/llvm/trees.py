@@ -129,8 +129,7 @@ def _fetch(code: Code, rows: int, columns: int, chunk: _Chunk, first: str, colum
     with code.loop(begin, end, "1") as row:
         line = code.times(code.least(code.add(first, row.index), last), "%line")
         for v in range(columns):
-            at = code.at("%c", code.add(line, code.add(column, str(v * code.lanes))))
-            code.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
+            code.prefetch("%c", code.add(line, code.add(column, str(v * code.lanes))), writes=True)
 
 
 def _slots(code: Code, rows: int, columns: int, room: str, number: str) -> list[str]:

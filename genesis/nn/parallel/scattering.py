@@ -25,8 +25,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     if not isinstance(target_gpus, list | tuple) or not target_gpus:
         text = f"target_gpus is {target_gpus!r}, expected a list of devices"
         raise ArgumentError(message("scatter", text, hint='scatter(x, ["cuda:0", "cuda:1"])'))
-    if isinstance(dim, bool) or not isinstance(dim, int):
-        raise ArgumentError(message("scatter", f"dim is {dim!r}, expected an int"))
+    _check_dim("scatter", dim)
     parts = _scattered(inputs, target_gpus, dim)
     return parts if isinstance(inputs, Tensor) else list(parts)
 
@@ -55,8 +54,7 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     """
     if not isinstance(outputs, list | tuple) or not outputs:
         raise ArgumentError(message("gather", f"outputs is {outputs!r}, expected a list of the parts"))
-    if isinstance(dim, bool) or not isinstance(dim, int):
-        raise ArgumentError(message("gather", f"dim is {dim!r}, expected an int"))
+    _check_dim("gather", dim)
     first = outputs[0]
     if any([type(part) is not type(first) for part in outputs]) and not all([isinstance(x, Tensor) for x in outputs]):
         kinds = ", ".join([type(part).__name__ for part in outputs])
@@ -71,6 +69,11 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     if isinstance(first, tuple | list):
         return _like(first, [gather(parts, target_device, dim) for parts in zip(*outputs, strict=True)])
     raise ArgumentError(message("gather", f"expected tensors, got a {type(first).__name__}"))
+
+
+def _check_dim(name: str, dim: Any) -> None:
+    if isinstance(dim, bool) or not isinstance(dim, int):
+        raise ArgumentError(message(name, f"dim is {dim!r}, expected an int"))
 
 
 def _like(value: Any, parts: Sequence[Any]) -> Any:
