@@ -277,6 +277,7 @@ def test_views_share_an_address(gpu):
     x[1:, ::2].fill_(0)
     assert x.tolist() == [[0, 1, 2, 3], [0, 5, 0, 7], [0, 9, 0, 11]]
     assert x.as_strided((2, 2), (1, 4), 2).tolist() == [[2, 0], [3, 7]]
+    assert x[1:].as_strided((2,), (1,), 6).tolist() == [0, 7]  # offsets count from where the storage begins
 
 
 def test_ops_without_kernels_say_so_once(gpu):

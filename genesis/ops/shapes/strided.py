@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.batched import Batched
-from genesis.arrays.memory import placed
+from genesis.arrays.memory import DeviceArray, memory_of, placed
 from genesis.arrays.protocol import Array, bottom
 from genesis.arrays.spec import Spec
 from genesis.base.errors import InplaceError, ShapeError, UnsupportedError, message
@@ -171,13 +172,26 @@ def _offset(input: Tensor, storage_offset: int | None) -> int:
     """How far an offset in the storage is from the first element."""
     if storage_offset is None:
         return 0
-    array = bottom(input._array)
-    if isinstance(array, np.ndarray):
-        return int(storage_offset) - (array.ctypes.data - owner_of(array).ctypes.data) // array.itemsize
-    if array.base is not None:
+    begin = _begin(bottom(input._array))
+    if begin is None:
         text = "where this tensor begins in its storage is not known: it is a view, or is being traced"
         raise UnsupportedError(message("as_strided", text, [("input", input._spec())], "take it of the whole tensor"))
-    return int(storage_offset)
+    return int(storage_offset) - begin
+
+
+def _begin(array: Any) -> int | None:
+    """Where an array begins in its storage, in elements; None if that is not known."""
+    if isinstance(array, np.ndarray):
+        return int((array.ctypes.data - owner_of(array).ctypes.data) // array.itemsize)
+    if array.base is None:
+        return 0
+    if isinstance(array, DeviceArray):
+        memory, whole = memory_of(array), array.base
+        while whole.base is not None:
+            whole = whole.base
+        with suppress(UnsupportedError):  # of devices without addresses
+            return int((memory.address(array) - memory.address(whole)) // array.dtype.itemsize)
+    return None
 
 
 @composite(dtypes=_ALL)
