@@ -5,21 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.core.call.halves import HALVES
 from genesis.jit.arguments import Var, renamed
 from genesis.jit.lowering.fused import ACTIVATIONS
 from genesis.jit.lowering.parts import F64, I64, Unknown, normal_dims
-from genesis.jit.lowering.rounds import F32, RULES, Split
 from genesis.jit.program import Call
 
-Rule = Callable[[Split, Call], Any]
+if TYPE_CHECKING:
+    from genesis.jit.lowering.rounds import Split
+
+F32 = np.dtype(np.float32)
+RULES: dict[str, Callable[[Split, Call], Any]] = {}  # by the names of ops; "elementwise" for all of these
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def declare(function: Rule) -> Rule:
+def _rule(*names: str) -> Callable[[Any], Any]:
+    def declare(function: Any) -> Any:
         RULES.update(dict.fromkeys(names, function))
         return function
 

@@ -1,7 +1,7 @@
 """Compiled steps kept on disk, so that the next process need not plan, write code and compile it.
 
 A file belongs to a program as it was traced: its name is a digest of that, of this package and of the processor. It
-holds the program after the passes, the data of `compiled`, and the name of the machine code, which is in a file of its
+holds the program of the step, the data of `compiled`, and the name of the machine code, which is in a file of its
 own beside it (see `genesis.kernels.llvm.objects`). What is damaged, or made for something else, is not used.
 """
 
@@ -53,7 +53,7 @@ def lowered(graph: Graph) -> tuple[Graph, Step]:
     after = optimized(graph)
     step = Step(after.program)
     if step.compiled is not None:
-        objects.save(name, _content(graph.program, after.program, step.compiled))
+        objects.save(name, _content(graph.program, step.program, step.compiled))
     return after, step
 
 

@@ -11,7 +11,6 @@ from genesis.base.narrow import NARROW
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import (
     attention,
-    batches,
     channels,
     convolutions,
     draws,
@@ -42,7 +41,6 @@ from genesis.jit.program import Call, Program, op_of
 from genesis.kernels.llvm import loops
 
 __all__ = [
-    "batches",
     "channels",
     "convolutions",
     "fused",

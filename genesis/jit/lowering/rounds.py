@@ -13,23 +13,20 @@ with an op that mixes elements of the batch, and whose result is needed before t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.jit.arguments import Var, renamed
 from genesis.jit.lowering import draws
+from genesis.jit.lowering.batches import RULES
 from genesis.jit.lowering.parts import I64, Position, Unknown
 from genesis.jit.program import Call, Program, inferred, op_of
 
-RULES: dict[str, Callable[[Split, Call], Any]] = {}  # by the names of ops; "elementwise" for all of these
 LEAST = 1 << 24  # bytes of the values of a program, below which they may all stay in the caches
 TRIED = 4  # lengths that may be that of the batch
 MOST = 1 << 20  # bytes of a value in a round: with a few others it is in the cache of one processor
-F32 = np.dtype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

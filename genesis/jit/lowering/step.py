@@ -47,7 +47,7 @@ class Step:
 
     Args:
         phases: what `regions.phases` says, where it is known already
-        kept: its data and the addresses of its functions, where these are known (`cache` keeps them)
+        kept: its data and the addresses of its functions, where these are known (`cache` keeps them, and its program)
         native: whether to compile it, where that can be done
 
     Attributes:
@@ -73,7 +73,8 @@ class Step:
         kept: tuple[Compiled, dict[str, int]] | None = None,
         native: bool = True,
     ) -> None:
-        self.program, self._phases = stacked.stacked(program) if native and phases is None else program, phases
+        as_it_is = not native or phases is not None or kept is not None
+        self.program, self._phases = program if as_it_is else stacked.stacked(program), phases
         elsewhere = device_of(program)
         if elsewhere is not None:
             raise UnsupportedError(message("compile", f"a value of {program.name} is on {elsewhere}"))

@@ -162,7 +162,7 @@ import sys
 import genesis
 compiled = genesis.compile(lambda x: (x * 2).sum())
 compiled(genesis.ones(3)), compiled(genesis.ones(3))
-late = [name for name in ("regions", "plan", "tables", "halves", "explain") if type(sys.modules["genesis.jit.lowering." + name]).__name__ == "LateModule"]
+late = [name for name in ("regions", "stacked", "plan", "tables", "halves", "explain") if type(sys.modules["genesis.jit.lowering." + name]).__name__ == "LateModule"]
 print(late, "genesis.jit.lowering.emit_llvm" in sys.modules)
 """
 
@@ -174,4 +174,4 @@ def test_a_step_out_of_a_file_imports_no_planner(tmp_path):
         for _ in range(2)
     ]
     assert first == "['explain'] True\n"
-    assert second == "['regions', 'plan', 'tables', 'halves', 'explain'] False\n"
+    assert second == "['regions', 'stacked', 'plan', 'tables', 'halves', 'explain'] False\n"

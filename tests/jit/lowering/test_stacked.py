@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -134,3 +138,26 @@ def test_gradients_of_a_layer_called_several_times():
     gradients(x)
     for a, p in zip(got, layer.parameters(), strict=True):
         np.testing.assert_allclose(a.numpy(), p.grad.numpy(), 1e-4, 1e-3)
+
+
+LARGE = """
+import hashlib
+import warnings
+import genesis
+warnings.simplefilter("error")
+genesis.manual_seed(0)
+w, *parts = genesis.randn(64, 64), *[genesis.randn(500, 64) for _ in range(32)]
+compiled = genesis.compile(lambda *parts: sum([(x.sin() @ w).exp().sin() * 0.1 for x in parts]), fullgraph=True)
+compiled(*parts)
+print(hashlib.sha256(compiled(*parts).numpy().tobytes()).hexdigest())
+"""
+
+
+def test_programs_of_many_values_out_of_files_of_others(tmp_path):
+    """Whether it goes over a batch in rounds is asked before anything else of it is planned."""
+    env = {**os.environ, "GENESIS_CACHE_DIR": str(tmp_path)}
+    first, second = [
+        subprocess.run([sys.executable, "-c", LARGE], env=env, capture_output=True, text=True) for _ in range(2)
+    ]
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert first.stdout == second.stdout
