@@ -88,11 +88,17 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path, monkeypatch):
 
 def test_the_oldest_go_first(folder, monkeypatch):
     monkeypatch.setattr(objects, "LIMIT", 3 * 132)
+    monkeypatch.setattr(objects, "EVERY", 2)
     for i in range(5):
         objects.save(f"{i}.o", bytes(100))
         os.utime(folder / f"{i}.o", (i, i))
+    assert [path.name for path in objects.files()] == ["2.o", "3.o", "4.o"]
+    monkeypatch.setattr(objects, "EVERY", 3)
     objects.save("5.o", bytes(100))
-    assert [path.name for path in objects.files()] == ["3.o", "4.o", "5.o"]
+    assert len(objects.files()) == 4  # it is looked at when there are so many more
+    objects.save("6.o", bytes(100))
+    objects.save("7.o", bytes(100))
+    assert [path.name for path in objects.files()] == ["5.o", "6.o", "7.o"]
     assert not list(folder.glob("*.part"))
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 else:  # 6 ms, and most programs compile nothing
     hashlib, tempfile = Late("hashlib"), Late("tempfile")
 
-LIMIT = 64 << 20  # bytes that are kept; the oldest files go first
+LIMIT = 64 << 20  # bytes that are kept, about; the oldest files go first
+EVERY = 64  # files, after which it is looked how large all of them are
 CODE, STEP = ".o", ".step"  # machine code, and what uses it
 CUBIN = ".cubin"  # machine code of GPUs
 CHOICE = ".choice"  # the number of the fastest way to do something there
@@ -93,26 +94,26 @@ def save(name: str, code: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-        _make_room(where)
+        if len(os.listdir(where)) % EVERY == 0:
+            _make_room()
 
 
-def _make_room(where: Path) -> None:
-    kept = sorted(files(), key=lambda path: path.stat().st_mtime)
-    size = sum([path.stat().st_size for path in kept])
-    while size > LIMIT:
-        oldest = kept.pop(0)
-        size -= oldest.stat().st_size
-        oldest.unlink()
+def _make_room() -> None:
+    kept = sorted([(path.stat(), path) for path in files()], key=lambda each: each[0].st_mtime)
+    size = sum([seen.st_size for seen, _ in kept])
+    for seen, oldest in kept:
+        if size <= LIMIT:
+            break
+        size -= seen.st_size
+        oldest.unlink(missing_ok=True)
 
 
 def files() -> list[Path]:
     """All files that are kept."""
     where = folder()
-    return (
-        []
-        if where is None or not where.is_dir()
-        else sorted([path for suffix in (CODE, STEP, CUBIN, CHOICE) for path in where.glob(f"*{suffix}")])
-    )
+    if where is None or not where.is_dir():
+        return []
+    return sorted([where / name for name in os.listdir(where) if name.endswith((CODE, STEP, CUBIN, CHOICE))])
 
 
 def clear() -> int:
