@@ -6,6 +6,7 @@ import functools
 import itertools
 import operator
 import threading
+import time
 import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass
@@ -187,6 +188,7 @@ def test_what_another_thread_does_meanwhile_stays():
         while not stop.is_set():
             queue.append(len(seen))
             seen.append(None)
+            time.sleep(1e-5)
 
     thread = threading.Thread(target=fill)
     thread.start()

@@ -313,8 +313,7 @@ class Watch(Reads):
         for from_globals, chain in names_of(code):
             value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
             for name in (*chain[1:], None):
-                inside = value.values() if isinstance(value, dict) else value
-                if any([isinstance(x, Iterator) and not is_young(x) for x in (value, *_of_some(inside))]):
+                if any([not is_young(x) for x in _iterators_in(value)]):
                     return True
                 stores = list(stores_in(value, name)) if name is not None else []
                 value = stores[-1][2] if stores else None
@@ -440,9 +439,13 @@ def _method_of(frame: FrameType) -> Any:
     return getattr(owner, frame.f_code.co_name, None)
 
 
-def _of_some(x: Any) -> Any:
-    """What is in a container."""
-    return x if isinstance(x, list | tuple | set | deque | ValuesView) else ()
+def _iterators_in(x: Any) -> list[Any]:
+    """An iterator, or those that a container has: mostly none, which the types tell at once of many elements."""
+    inside = x.values() if isinstance(x, dict) else x
+    if not isinstance(inside, list | tuple | set | deque | ValuesView):
+        inside = (x,)
+    kinds = [kind for kind in set(map(type, inside)) if issubclass(kind, Iterator)]
+    return [each for each in list(inside) if type(each) in kinds] if kinds else []
 
 
 def _resumed(frame: FrameType) -> bool:

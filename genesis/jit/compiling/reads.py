@@ -31,6 +31,7 @@ _CACHING: Any = type(functools.lru_cache(len))
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
 _WRITABLE = (list, dict, set, deque, bytearray, array, np.ndarray)
 _CONTAINERS = (*_WRITABLE, tuple)
+_CONSTANTS = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Reads:
@@ -328,7 +329,7 @@ class Reads:
                     texts[text] += 1
                     part = value, text if texts[text] == 1 else f"{text} ({texts[text]})"
                     self.parts.append((*part, slots)) if slots else self.wholes.append(part)
-                if isinstance(value, bytearray | array | np.ndarray):
+                if isinstance(value, bytearray | array | np.ndarray) or _has_constants(value):
                     continue
                 items = value.items() if isinstance(value, dict) else zip(itertools.repeat("..."), value, strict=False)
                 items = list(items) if not slots else [(key, value[key]) for key in _keys(value) if key not in slots]
@@ -355,6 +356,12 @@ def _keys(container: Any) -> Iterable[Any]:
 def _in_memory_of(x: Any, others: Iterable[Any]) -> bool:
     """Whether an array is a view of others, or they of it."""
     return isinstance(x, np.ndarray) and any([isinstance(y, np.ndarray) and np.may_share_memory(x, y) for y in others])
+
+
+def _has_constants(container: Any) -> bool:
+    """Whether all that is in a container is numbers, texts and the like, which their types tell at once."""
+    inside = container.values() if isinstance(container, dict) else container
+    return set(map(type, inside)) <= _CONSTANTS
 
 
 def _may_change(x: Any) -> bool:
