@@ -25,7 +25,7 @@ from genesis.cli.jobs import Job, refusal
 from genesis.cli.leftovers import folder_of_a_job, lives, remove, sweep
 from genesis.cli.lines import Lines, show
 from genesis.cli.mpiexec import Kind
-from genesis.cli.notes import Note, left, note_in
+from genesis.cli.notes import WAITING, Note, left, note_in
 from genesis.cli.rank import FOLDER
 
 _GIVEN = (FOLDER, "MASTER_ADDR", "MASTER_PORT")  # what ranks have in their environment besides that of this process
@@ -178,7 +178,10 @@ def _screen(
     seen = _seen(folder)
     lines = []
     noted = {str(note.rank) for note in notes}  # the status may be that of a rank that was ended because of the first
-    if noted.isdisjoint(gone) and ((killed is not None and status not in (0, 1)) or (gone and not notes)):
+    waited = _waited(folder) if not notes else None
+    if waited is not None:
+        lines.append(f"genesis run: {waited}")
+    elif noted.isdisjoint(gone) and ((killed is not None and status not in (0, 1)) or (gone and not notes)):
         known = pids(folder).get(int(pid[1])) if pid is not None else None
         ranks = list(gone) or [known] * (known is not None)
         rank = ranks[0] if len(ranks) == 1 else None
@@ -199,6 +202,19 @@ def _screen(
     if len(others_of) > _SHOWN:
         lines.append(f"and {len(others_of) - _SHOWN} more ranks")
     return "\n".join([line for line in lines if line])
+
+
+def _waited(folder: str) -> str | None:
+    """Which ranks waited for all to begin until their time was over, and for whom; None if none did."""
+    begin = {rank: text.partition("\n") for rank, text in left(folder, WAITING).items()}
+    waited = [f"rank {rank} waited {how}" for rank, (how, _, more) in sorted(begin.items()) if more]
+    absent = [f"rank {rank}" for rank in sorted({*pids(folder).values()} - {*begin}, key=int)]
+    if not waited:
+        return None
+    return (
+        f"{', '.join(waited)} in init_process_group, and {', '.join(absent) or 'others'} did not come there\n"
+        "try a longer timeout, if that is only late"
+    )
 
 
 def _seen(folder: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from genesis.cli.leftovers import launcher_of, remove
-from genesis.cli.notes import ENDED, Note, leave, print_note, text_of
+from genesis.cli.notes import ENDED, WAITING, Note, leave, print_note, text_of
 from genesis.distributed.environment import launch, local_size
 from genesis.distributed.watching import Progress, program_line
 from genesis.pytorch.run import run
@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     folder = os.environ.pop(FOLDER, None)
     if folder is not None and os.path.isdir(folder):
         leave(Path(folder, f"{rank}.pid"), str(os.getpid()))
+        Progress.waits_in = os.path.join(folder, f"{rank}.{WAITING}")
         note = partial(_note, Path(folder, f"{rank}.json"))
         _note_failures(note, rank)
         _note_hard_exits(note, rank)

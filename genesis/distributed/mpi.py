@@ -27,6 +27,7 @@ import numpy as np
 from genesis.base.errors import DistributedError, message
 from genesis.distributed import arrivals, halving, installed
 from genesis.distributed.engine import Agreement, Engine, Host, Request
+from genesis.distributed.watching import Progress, program_line
 
 _TELL, _BEAT, _SUM = 1, 2, 1024  # tags of reports and of heartbeats, and the first one of sums
 _SUMS = 1024  # that are on their way at once, at most
@@ -194,16 +195,21 @@ def _reports(comm: Any, text: str, seconds: float) -> list[str | None]:
 
 def _begun(timeout: float) -> Any:
     """MPI, initialized: where its launcher waits for all ranks, that is inside of the library, holds Python's lock, and
-    only a thread that is not Python's can end it; all it can say is where the program was.
+    only a thread that is not Python's can end it; all it can say is where the program was. It says so in a file, where
+    ``genesis run`` has one for it.
     """
     if math.isinf(timeout):
         return installed.library()
-    with contextlib.suppress(Exception):  # stderr may be no file
-        faulthandler.dump_traceback_later(timeout, exit=True)
-    try:
+    with contextlib.ExitStack() as ends:
+        with contextlib.suppress(Exception):  # stderr may be no file
+            file = sys.stderr
+            if Progress.waits_in is not None:
+                file = ends.enter_context(open(Progress.waits_in, "w"))
+                ends.callback(Path(Progress.waits_in).unlink, missing_ok=True)
+                print(f"{timeout:.0f} s at {program_line()}", file=file, flush=True)
+            faulthandler.dump_traceback_later(timeout, exit=True, file=file)
+            ends.callback(faulthandler.cancel_dump_traceback_later)
         return installed.library()
-    finally:
-        faulthandler.cancel_dump_traceback_later()
 
 
 def _wait_for_all(comm: Any, timeout: float) -> None:

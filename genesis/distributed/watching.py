@@ -25,9 +25,15 @@ _PYTHON = os.path.dirname(threading.__file__) + os.sep
 
 
 class Progress:
-    """How far the program of this process is: steps that it counted, of training or of `Snapshots`."""
+    """How far the program of this process is.
+
+    Attributes:
+        step: steps that it counted, of training or of `Snapshots`
+        waits_in: the file that says so while it waits for all ranks to begin; None where nobody would read it
+    """
 
     step = 0
+    waits_in: str | None = None
 
 
 def program_line(starter: str = "") -> str:

@@ -115,6 +115,39 @@ def test_what_a_rank_did_last_when_its_program_has_ended(tmp_path):
     assert seen["1"] == "last seen after the end of the group (call 8)"
 
 
+LATE = """
+import os, time
+from datetime import timedelta
+import genesis.distributed as dist
+if os.environ["RANK"] == "1":
+    time.sleep(100)
+dist.init_process_group(timeout=timedelta(seconds=3))
+"""
+
+
+@needs_mpi
+def test_a_rank_that_never_begins_is_named(tmp_path):
+    (tmp_path / "late.py").write_text(LATE)
+    done = run("-n", "2", str(tmp_path / "late.py"), folder=tmp_path)
+    assert done.returncode != 0
+    assert done.stderr.partition("genesis run: ")[2].splitlines() == [
+        "rank 0 waited 3 s at late.py:7 in init_process_group, and rank 1 did not come there",
+        "try a longer timeout, if that is only late",
+        "rank 1: last seen at late.py:6",
+    ]
+
+
+def test_ranks_that_only_wait_are_not_said_to_have_waited(tmp_path):
+    for rank in range(3):
+        (tmp_path / f"{rank}.pid").write_text(str(10**8 + rank))
+    (tmp_path / "0.waiting").write_text("3 s at late.py:7\n")
+    assert launch._waited(str(tmp_path)) is None
+    (tmp_path / "2.waiting").write_text("3 s at late.py:7\nTimeout (0:00:03)!\n")
+    assert launch._waited(str(tmp_path)).startswith(
+        "rank 2 waited 3 s at late.py:7 in init_process_group, and rank 1 did"
+    )
+
+
 @needs_mpi
 @pytest.mark.slow
 def test_a_rank_that_is_killed_is_named(tmp_path):
