@@ -274,8 +274,8 @@ def is_own(x: Any) -> bool:
         return False
     if not is_young(x):
         return False
+    counts = _references(x)  # before a variable here is one more
     owner = x._array if x._array.base is None else x._array.base
-    counts = _references(x)
     alone = counts[0] <= _ALONE[0] and (owner is x._array or counts[1] <= _ALONE[1])
     return alone or (isinstance(owner, np.ndarray) and owner.base is None and not is_held(owner))
 

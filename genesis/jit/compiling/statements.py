@@ -288,11 +288,14 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def rewritten(codes: Iterable[Rewritten]) -> Iterator[None]:
     """Functions have their new code, for a block."""
     changed: list[tuple[FunctionType, CodeType]] = []
+    known = {id(one.code): one for one in codes}
     try:
-        for one in codes:
-            for f in [f for f in gc.get_referrers(one.code) if isinstance(f, FunctionType) and f.__code__ is one.code]:
-                changed.append((f, one.code))
-                f.__code__ = one.now
+        for f in (
+            gc.get_referrers(*[one.code for one in known.values()]) if known else ()
+        ):  # among all objects there are
+            if isinstance(f, FunctionType) and id(f.__code__) in known:
+                changed.append((f, f.__code__))
+                f.__code__ = known[id(f.__code__)].now
         yield
     finally:
         for f, code in changed:
