@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray
+from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.arrays.protocol import level_of
+from genesis.arrays.spec import contiguous_strides, memory_order
 from genesis.base.errors import DeviceError, GraphError, message
 from genesis.base.locks import process_lock
 from genesis.base.quiet import unnamed
@@ -35,7 +36,8 @@ _set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
 
 def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_graph: bool) -> None:
     """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else
-    holds: a copy, where others may hold ``g`` (then the third is True, or it is marked as shared).
+    holds: a copy, where others may hold ``g`` (then the third is True, or it is marked as shared), or where it does not lie
+    in memory as the leaf does.
 
     All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so
     neither an error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
@@ -50,7 +52,11 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_gra
                 plain
                 and node._grad is None
                 and g._node is None
-                and (not node._virtual if g._array.__class__ is array else _at_home(node, g))
+                and (
+                    not node._virtual and g._array.flags.c_contiguous
+                    if g._array.__class__ is array
+                    else _at_home(node, g)
+                )
             ):
                 if held or g._counter is SHARED or (node._hooks is not None and node._hooks.tensor):
                     g = g._apart()  # noqa: PLW2901
@@ -66,11 +72,33 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_gra
 
 
 def _at_home(node: AccumulateGrad, g: Tensor) -> bool:
-    """Whether a gradient lies in the memory of the device where its leaf is."""
+    """Whether a gradient lies in the memory of the device where its leaf is, as that does."""
     tensor, array = node.tensor(), g._array
-    if tensor is None or not isinstance(array, DeviceArray):
+    if tensor is None or not isinstance(array, DeviceArray) or tensor._array.__class__ is not array.__class__:
         return False
-    return tensor._array.__class__ is array.__class__ and tensor._array.device is array.device
+    memory = memory_of(array)
+    return tensor._array.device is array.device and memory.strides(tensor._array) == memory.strides(array)
+
+
+def _laid_out(node: AccumulateGrad, g: Tensor) -> Tensor:
+    """The first gradient of a leaf with the strides of that, in row-major order where that has gaps: programs look at
+    gradients as at the leaf, by ``p.grad.view(-1)``.
+    """
+    tensor = node.tensor()
+    if tensor is None or tensor.is_sparse or g.is_sparse or tensor.shape != g.shape:
+        return g
+    strides = tensor.stride()
+    order = memory_order(strides)
+    shape = [tensor.shape[d] for d in order]
+    dense = all(
+        [n <= 1 or strides[d] == s for d, n, s in zip(order, shape, contiguous_strides(tuple(shape)), strict=True)]
+    )
+    wanted = strides if dense else contiguous_strides(tuple(tensor.shape))
+    if all([n <= 1 or a == b for n, a, b in zip(tensor.shape, wanted, g.stride(), strict=True)]):
+        return g
+    if not dense or order == sorted(order):
+        return g.contiguous()
+    return g.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
 
 
 def _writes_of(
@@ -84,6 +112,10 @@ def _writes_of(
     if before is not None and ACTIVE and tracer.get() is not None:
         tracer.get().grad_adds(node)
     if before is None:
+        laid = _laid_out(node, g)
+        if laid is not g:
+            g = laid if tracer.get() is None else tracer.get().first_gradient(node, laid)
+            return node.writes_of(g)
         held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
         if held and g._node is None:
             g._counter = SHARED

@@ -335,7 +335,7 @@ class AccumulateGrad(Node):
     _role = LEAF
 
     _grad: Tensor | None
-    _virtual: bool  # whether the leaf's array is no memory of NumPy's
+    _virtual: bool  # whether the leaf's array is no memory of NumPy's in row-major order
     tensor: weakref.ref[Tensor]
 
     @property
@@ -369,10 +369,15 @@ class AccumulateGrad(Node):
         return self.tensor()
 
 
+def is_virtual(array: Any) -> bool:
+    """Whether it is no array of NumPy's in row-major order, as nearly all leaves are: what gradients have to be compared to."""
+    return array.__class__ is not np.ndarray or not array.flags.c_contiguous
+
+
 def leaf(tensor: Tensor) -> AccumulateGrad:
     """A new node for the gradient of a leaf."""
     node: AccumulateGrad = recorded(AccumulateGrad, (), tensor._array, (), NOWHERE)
-    node._virtual = tensor._array.__class__ is not np.ndarray
+    node._virtual = is_virtual(tensor._array)
     node._grad, node.tensor = None, weakref.ref(tensor)
     return node
 

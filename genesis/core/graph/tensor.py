@@ -30,7 +30,7 @@ from genesis.core.graph import conversions, history
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.methods import Methods
 from genesis.core.graph.modes import inference
-from genesis.core.graph.node import RECORDED, AccumulateGrad, Node, Output
+from genesis.core.graph.node import RECORDED, AccumulateGrad, Node, Output, is_virtual
 from genesis.core.graph.size import Count, Size
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
@@ -313,7 +313,7 @@ class Tensor(Methods):
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
             self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
-            self._node._virtual = value._array.__class__ is not np.ndarray
+            self._node._virtual = is_virtual(value._array)
 
     @property
     def _version(self) -> int:
