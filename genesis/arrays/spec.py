@@ -48,6 +48,30 @@ def memory_order(strides: Sequence[int]) -> list[int]:
     return sorted(range(len(strides)), key=lambda d: -abs(strides[d]))
 
 
+def order_of_rows(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """The dimensions of a result without gaps in the order of memory, whose batches, heads and rows lie as those of an array
+    with these strides: heads of a projection lie beside each other, and so do those of what is computed of them. None is
+    row-major order, which is also that of arrays of other than four dimensions, and of expanded ones.
+
+    >>> order_of_rows((2, 4, 16, 8), (512, 8, 32, 1))
+    (0, 2, 1, 3)
+    """
+    if len(shape) != 4 or any([n > 1 and not step for n, step in zip(shape, strides, strict=True)]):
+        return None
+    order = sorted(range(3), key=lambda d: (shape[d] != 1, -abs(strides[d])))
+    return None if order == [0, 1, 2] else (*order, 3)
+
+
+def strides_in_order(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """The strides in elements of an array without gaps, whose dimensions are in this order of memory.
+
+    >>> strides_in_order((2, 4, 16, 8), (0, 2, 1, 3))
+    (512, 8, 32, 1)
+    """
+    along = dict(zip(order, contiguous_strides(tuple([shape[d] for d in order])), strict=True))
+    return tuple([along[d] for d in range(len(shape))])
+
+
 @functools.lru_cache(maxsize=4096)
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements of memory in row-major order."""

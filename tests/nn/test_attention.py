@@ -283,3 +283,46 @@ def test_names_of_backends_are_accepted():
         pass
     with pytest.raises(NotImplementedError, match="one way"):
         nn.attention.activate_flash_attention_impl("FA4")
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(2, 4, 16, 8), (2, 3, 1, 8), (1, 4, 5, 8), (2, 1, 3, 4), (2, 4, 128, 32)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3)])
+def test_results_lie_as_the_query_does(dtype, shape, order):
+    """So that ``.transpose(1, 2).view`` joins the heads of what a projection gave, in PyTorch and here."""
+    torch = pytest.importorskip("torch")
+    values = rng.standard_normal([shape[d] for d in order])
+    mask = rng.random((shape[2], shape[2])) < 0.5
+    mask[:, 0] = True
+    found = []
+    for lib, more in itertools.product(
+        (genesis, torch), ({}, {"is_causal": True}, {"attn_mask": mask}, {"dropout_p": 0.1})
+    ):
+        x = lib.tensor(values, dtype=getattr(lib, dtype)).permute([order.index(d) for d in range(4)])
+        more = {name: lib.tensor(each) if each is mask else each for name, each in more.items()}  # noqa: PLW2901
+        out = lib.nn.functional.scaled_dot_product_attention(x, x, x, **more)
+        found.append([step for step, n in zip(out.stride(), out.shape, strict=True) if n > 1])
+    assert found[:4] == found[4:]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 16, 8), (2, 4, 3, 8), (4, 4, 128, 32)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_results_lie_as_the_query_does_in_compiled_functions(shape, order, masked):
+    made = [genesis.randn(*[shape[d] for d in order]) for _ in range(3)]
+    arguments = [x.permute([order.index(d) for d in range(4)]) for x in made]
+    mask = genesis.ones(shape[2], shape[2], dtype=genesis.bool).tril() if masked else None
+
+    def step(q, k, v):
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        joined = out.transpose(1, 2).view(shape[0], shape[2], -1) if order == (0, 2, 1, 3) else out
+        (joined.square() + joined).sum().backward()
+        return out.detach(), q.grad, k.grad, v.grad
+
+    compiled = genesis.compile(step, fullgraph=True)
+    for _ in range(2):
+        for got, expected in zip(compiled(*arguments), step(*arguments), strict=True):
+            assert got.stride() == expected.stride()
+            assert genesis.allclose(got, expected, atol=1e-5)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, contiguous_strides, strides_of
+from genesis.arrays.spec import Spec, order_of_rows, strides_in_order, strides_of
 from genesis.core.call.fused import FUSED, RESULT
 from genesis.core.call.generated import LateSignature
 from genesis.core.call.halves import F32, HALVES
@@ -276,17 +276,9 @@ def _start(part: Part, shape: Shape, causal: bool, scale: float, arrays: dict[st
 
 
 def _laid_as(other: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of a result without gaps, whose batches, heads and rows are in the order of another's: heads of a
-    projection lie beside each other, and so do those of the next one. None is row-major order.
-    """
-    if len(shape) > 4:
-        return None
-    order = sorted(range(len(shape) - 1), key=lambda d: (shape[d] != 1, -abs(strides_of(other)[d])))
-    strides, step = [1] * len(shape), shape[-1]
-    for d in reversed(order):
-        strides[d] = step
-        step *= shape[d]
-    return None if tuple(strides) == contiguous_strides(shape) else tuple(strides)
+    """The strides of a result whose rows are in the order of another's; None is row-major order."""
+    order = order_of_rows(other.shape, strides_of(other))
+    return None if order is None else strides_in_order(shape, order)
 
 
 def _made_as(other: CudaArray, shape: tuple[int, ...]) -> CudaArray:

@@ -44,16 +44,15 @@ def stage(memory: Memory, call: Call, name: Callable[[str], str]) -> Stage:
         scale, matrices = None, (query, key, value, g)
     else:
         query, key, value, _, _, causal, scale, _ = call.args
-        stats, matrices = call.outs[1], (query, key, value)
+        stats, matrices = call.outs[1], (query, key, value, call.outs[0])
     if any([v.spec.dtype != F32 for v in matrices]):
         raise Unknown("attention of this dtype")
     factor = [call.args[1][4]] if backward else []
     shape = _Shape(memory, matrices, causal)
     number = 1 / math.sqrt(shape.depth) if scale is None else scale
-    others = (stats, *call.outs) if backward else call.outs
+    others = (stats, *call.outs) if backward else call.outs[1:]
     operands = [r.root for r in shape.reads] + list(others) + factor
-    first = len(shape.reads) + backward
-    writes = [*range(first, first + 3)]
+    writes = [5, 6, 7] if backward else [3, 4, 5]
     if shape.scratch > ON_STACK:
         writes.append(len(operands))
         operands.append(Var(Spec((shape.chunks * shape.scratch,), F32)))
@@ -196,7 +195,7 @@ def _python(shape: _Shape, number: float, backward: bool) -> Callable[[list[Any]
             sums = power.sum(1, keepdims=True)
             p = power / sums
             if not backward:
-                arrays[3].reshape(-1, rows, shape.width)[head] = p @ v
+                matrix(3, head)[...] = p @ v
                 arrays[4].reshape(-1, rows, 2)[head] = np.concatenate([most, 1 / sums], 1)
                 arrays[5][0] = number
                 continue

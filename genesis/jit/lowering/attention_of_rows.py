@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
 from genesis.jit.lowering import vectors
+from genesis.jit.lowering.layouts import same_layout
 from genesis.jit.lowering.parts import Memory, Read
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.lowering.tiles import Product
@@ -36,6 +38,8 @@ def stage(memory: Memory, call: Call, factor: float) -> Stage | None:
     """The kernel of a call and its operands; None where there is none for it."""
     query, key, value, mask, _, causal, *_ = call.args
     out, weights, _ = call.outs
+    if not same_layout(out.spec, Spec(out.spec.shape, out.spec.dtype)):
+        return None
     if causal or query.spec.shape[-2] > vectors.FEW or any([v.spec.dtype != F32 for v in (query, key, value)]):
         return None
     shape = weights.spec.shape

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, order_of_rows, strides_in_order, strides_of
 from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
@@ -51,14 +51,16 @@ def _is_few(query: Any, key: Any, mask: Any) -> bool:
 def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     lead = query.shape[:-1]
     kept = 2 if _is_compiled(query, key) else key.shape[-2]
-    return Spec((*lead, value.shape[-1]), F32), (
-        "query",
-        "key",
-        "value",
-        Spec((*lead, kept), F32),
-        Spec((), F32),
-        "is_causal",
-    )
+    shape = (*lead, value.shape[-1])
+    order = order_of_rows(query.shape, strides_of(query))
+    out = Spec(shape, F32, strides=None if order is None else strides_in_order(shape, order))
+    return out, ("query", "key", "value", Spec((*lead, kept), F32), Spec((), F32), "is_causal")
+
+
+def _made_as(query: Any, shape: tuple[int, ...]) -> Any:
+    """An array whose rows are in the order of the query's."""
+    order = order_of_rows(query.shape, query.strides)
+    return memory.empty(shape, F32, None if order is None else [4 * step for step in strides_in_order(shape, order)])
 
 
 def _is_compiled(query: Any, key: Any) -> bool:
@@ -81,6 +83,10 @@ def attention(
     for i in range(0, len(arrays[0]), step):
         mask = None if seen is None else seen[i : i + step]
         _attend(*[x[i : i + step] for x in arrays], factor, is_causal, mask)
+    if order_of_rows(query.shape, query.strides) is not None:
+        laid = _made_as(query, out.shape)
+        np.copyto(laid, out)
+        out = laid
     return out, (query, key, value, weights, np.asarray(factor, F32), is_causal)
 
 
@@ -114,7 +120,7 @@ def _attend(
         out[:, part] = np.matmul(scores, value[:, seen])
 
 
-@attention.backward(reads=("query", "key", "value"))
+@attention.backward(reads=("query", "key", "value"), laid=lambda kept: [None] * 4)
 def _(g: Any, kept: Any, needs: Any) -> Any:
     query, key, value, weights, factor, is_causal = kept
     if _is_compiled(query, key):
@@ -151,8 +157,8 @@ def _loops() -> list[Any]:
 def _compiled(query: Any, key: Any, value: Any, factor: Any, causal: bool) -> Any:
     query, key, value = map(_aligned, (query, key, value))
     lead = query.shape[:-1]
-    out, stats = memory.empty((*lead, value.shape[-1]), F32), np.empty((*lead, 2), F32)
-    _run(_loops()[0], (query, key, value), factor, (out, stats), causal)
+    out, stats = _made_as(query, (*lead, value.shape[-1])), np.empty((*lead, 2), F32)
+    _run(_loops()[0], (query, key, value, out), factor, (out, stats), causal)
     return out, (query, key, value, stats, factor, causal)
 
 

@@ -82,8 +82,11 @@ def _drop() -> None:
         pass
 
 
-def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+def empty(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None) -> np.ndarray[Any, Any]:
     """``np.empty``, in memory that a large array of as many bytes gave back, if there is one.
+
+    Args:
+        strides: in bytes, of an array without gaps; row-major order, unless they are given
 
     >>> a = empty((1 << 13, 1 << 10), np.float32)
     >>> address = a.ctypes.data
@@ -93,12 +96,12 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < LARGE:
-        return np.empty(shape, dtype)
+        return np.empty(shape, dtype) if strides is None else np.ndarray(shape, dtype, strides=strides)
     try:
         memory = _kept[size].pop()
     except (KeyError, IndexError):
         memory = _aligned(size).view(_Piece)
-    return np.ndarray(shape, dtype, _Loan(size, _BYTE, memory))
+    return np.ndarray(shape, dtype, _Loan(size, _BYTE, memory), 0, strides)
 
 
 blas.empty = empty

@@ -15,7 +15,10 @@ from genesis.kernels.llvm.nests import Code, declarations
 ROWS = 32  # of a block
 _SIZES = ("first", "last", "rows", "columns", "depth", "width", "line", "tall", "causal")
 _STRIDES = tuple(f"{x}_{s}" for x in "qkv" for s in ("row", "step"))
-FORWARD = ("q", "k", "v", "factor", "offsets", "scratch", "out", "stats"), (*_SIZES, *_STRIDES)
+FORWARD = (
+    ("q", "k", "v", "factor", "offsets", "scratch", "out", "stats"),
+    (*_SIZES, *_STRIDES, "out_row", "out_step"),  # the last is 1
+)
 BACKWARD = (
     ("q", "k", "v", "factor", "offsets", "scratch", "stats", "g", "gq", "gk", "gv"),
     (*_SIZES, *_STRIDES, "g_row", "g_step"),
@@ -115,7 +118,8 @@ def forward(lanes: int, rows: int, panel: int) -> str:
     scores = code.take(code.times("%line", str(ROWS)))
     factor = code.spread("%factor", "0")
     with code.loop("%first", "%last", "1") as head:
-        q, k, v = (code.of_head(name, head.index, 3, i) for i, name in enumerate("qkv"))
+        q, k, v = (code.of_head(name, head.index, 4, i) for i, name in enumerate("qkv"))
+        out = code.of_head("out", head.index, 4, 3)
         before = code.times(head.index, "%rows")
         code.pack(k, keys, "%depth", "%columns", "%k_step", "%k_row")
         code.pack(v, values, "%columns", "%width", "%v_row", "%v_step")
@@ -146,8 +150,8 @@ def forward(lanes: int, rows: int, panel: int) -> str:
                 index = code.times(code.add(code.add(before, block.index), row.index), "2")
                 code.keep(most, "%stats", index)
                 code.keep(inverse, "%stats", code.add(index, "1"))
-            c = code.at("%out", code.times(code.add(before, block.index), "%width"))
-            code.multiply(scores, values, c, (count, "%width", seen), "%columns", ("%line", "1", "%width"), "0")
+            c = code.at(out, code.times(block.index, "%out_row"))
+            code.multiply(scores, values, c, (count, "%width", seen), "%columns", ("%line", "1", "%out_row"), "0")
     return code.definition("forward", *FORWARD)
 
 

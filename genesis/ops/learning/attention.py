@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from genesis.arrays.spec import order_of_rows
 from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
@@ -13,6 +14,7 @@ from genesis.ops.learning.dropout import dropout
 from genesis.ops.learning.softmax import softmax
 from genesis.ops.pointwise.choice import where
 from genesis.ops.products.matmul import matmul
+from genesis.ops.shapes.permute import permute
 
 NAME = "scaled_dot_product_attention"
 
@@ -46,6 +48,13 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, 
         raise ShapeError(message(NAME, "attn_mask and is_causal were both given", hint="one of them"))
     if attn_mask._array.dtype.kind != "b" and not attn_mask.is_floating_point():
         raise DTypeError(message(NAME, f"attn_mask must be bool or floating, it is {attn_mask.dtype}"))
+
+
+def _in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """The same, with its dimensions in this order in memory: heads of a projection lie beside each other, and so do those
+    of what is computed of them, so that they are one projection's again without a copy.
+    """
+    return permute(permute(x, order).contiguous(), [order.index(d) for d in range(len(order))])  # type: ignore[attr-defined, no-any-return]
 
 
 def _for_all_heads(query: Tensor, x: Tensor, what: str) -> Tensor:
@@ -94,7 +103,9 @@ def scaled_dot_product_attention(
         key, value = _for_all_heads(query, key, "key"), _for_all_heads(query, value, "value")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     weights = _weights(matmul(query * factor, key.mT), attn_mask, is_causal)
-    return matmul(dropout(weights, dropout_p, dropout_p != 0), value)
+    out = matmul(dropout(weights, dropout_p, dropout_p != 0), value)
+    order = order_of_rows(query.shape, query.stride()) if dropout_p == 0 else None
+    return out if order is None else _in_order(out, order)
 
 
 samples(
