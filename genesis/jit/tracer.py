@@ -23,7 +23,7 @@ from genesis.core.call.op import Op
 from genesis.core.call.strides import with_strides
 from genesis.core.graph import autocast
 from genesis.core.graph.generator import Generator
-from genesis.core.graph.node import AccumulateGrad, Edge, Node
+from genesis.core.graph.node import AccumulateGrad, ArgumentOfTrace, Edge, Node
 from genesis.core.graph.site import line_here, site_of, user_site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
@@ -85,6 +85,7 @@ class Tracer(AskedNumbers):
         self.own: dict[int, Any] = {}  # what objects of this package know of themselves in the trace, by id
         self.own_streams: list[Generator] = []
         self.arguments: list[Capture] = []
+        self.asks_leaves = False  # whether the function asks if arguments are leaves
         self.alive: weakref.WeakSet[Traced] = weakref.WeakSet()
         self.plain: list[Any] = []
         self.wrote = False  # then results may depend on which reshapes are views, and so on the layout of arguments
@@ -246,6 +247,20 @@ class Tracer(AskedNumbers):
         """The function asks how often a tensor was written to: in a graph there are no writes."""
         text = "how often a tensor was written to is another number at each call"
         raise GraphError(message("trace", text, [*asked_for_at(line_here()), ("tensor", tensor._spec())]))
+
+    def is_leaf(self, tensor: Tensor) -> bool:
+        """The function asks whether an argument that requires grad is a leaf."""
+        self.asks_leaves = True
+        known = self.gradients.leaves.get(id(tensor))
+        return known is None or known.is_leaf
+
+    def origin_read(self, tensor: Tensor) -> None:
+        """The function asks what an argument comes from: another node, or other memory, at each call."""
+        text = "what an argument comes from, its grad_fn or _base, is another at each call"
+        raise GraphError(message("trace", text, [*asked_for_at(line_here()), ("tensor", tensor._spec())]))
+
+    def is_argument(self, tensor: Tensor) -> bool:
+        return any([capture.tensor() is tensor for capture in self.arguments])
 
     def keeps(self, tensor: Any) -> None:
         self.memory.keeps(tensor)
@@ -448,6 +463,7 @@ class Tracer(AskedNumbers):
                 if x.is_leaf:
                     tensor._node._hooks = x._node._hooks  # type: ignore[union-attr]
                     tensor._node._grad = x.grad  # type: ignore[union-attr]
+                tensor._node.__class__ = ArgumentOfTrace
                 self.gradients.argument(tensor, len(arguments) - 1, x._node)
         return arguments, inner
 

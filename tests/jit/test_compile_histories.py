@@ -299,3 +299,28 @@ def test_tensors_that_the_function_makes_may_be_written_to_with_a_history(name):
             seen.append([*results, *genesis.autograd.grad(loss, x)])
         for a, b in zip(*seen, strict=True):
             genesis.testing.assert_close(a.detach(), b.detach())
+
+
+ASKED = {
+    "is_leaf": lambda x: x.is_leaf,
+    "grad_fn": lambda x: x.grad_fn is None,
+    "its name": lambda x: "Mul" in str(x.grad_fn),
+    "_base": lambda x: x._base is None,
+    "requires_grad": lambda x: x.requires_grad,
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("through", [False, True])
+def test_what_an_argument_comes_from_is_no_constant(asked, through):
+    w = genesis.randn(3, 4, requires_grad=True)
+
+    def step(x):
+        return (x if through else x.detach()) * 2, genesis.ones(2) * asked(x)
+
+    compiled = genesis.compile(step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in (w, w, w * 2, w + 2, w.detach(), w[:], (w * 2).detach(), w.detach()[1:].view(2, 4), w, w * 2):
+            for got, expected in zip(compiled(x), step(x), strict=True):
+                assert genesis.equal(got, expected)

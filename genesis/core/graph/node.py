@@ -369,6 +369,12 @@ class AccumulateGrad(Node):
         return self.tensor()
 
 
+class ArgumentOfTrace(AccumulateGrad):
+    """The node in a trace of an argument that requires grad: outside it may be no leaf."""
+
+    __slots__ = ()
+
+
 def is_virtual(array: Any) -> bool:
     """Whether it is no array of NumPy's in row-major order, as nearly all leaves are: what gradients have to be compared to."""
     return array.__class__ is not np.ndarray or not array.flags.c_contiguous

@@ -30,7 +30,7 @@ from genesis.core.graph import conversions, history
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.methods import Methods
 from genesis.core.graph.modes import inference
-from genesis.core.graph.node import RECORDED, AccumulateGrad, Node, Output, is_virtual
+from genesis.core.graph.node import RECORDED, AccumulateGrad, ArgumentOfTrace, Node, Output, is_virtual
 from genesis.core.graph.size import Count, Size
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
@@ -211,13 +211,18 @@ class Tensor(Methods):
 
     @property
     def is_leaf(self) -> bool:
-        return self._node is None or self._node.is_leaf
+        node = self._node
+        if node.__class__ is ArgumentOfTrace and (active := tracer.get()) is not None:
+            return active.is_leaf(self)  # type: ignore[no-any-return]
+        return node is None or node.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor, printed ``<MulBackward>``; None for a leaf."""
         node = self._node
         if node is None or isinstance(node, AccumulateGrad):
+            if not self.is_leaf:
+                tracer.get().origin_read(self)
             return None
         return node.node if isinstance(node, Output) else node
 
@@ -274,8 +279,8 @@ class Tensor(Methods):
 
     @property
     def retains_grad(self) -> bool:
-        node = self.grad_fn
-        if node is None or node._hooks is None:
+        node = self._node.node if isinstance(self._node, Output) else self._node
+        if node is None or isinstance(node, AccumulateGrad) or node._hooks is None:
             return False
         held = node._hooks.retained.get(self.output_nr)
         return held is not None and held.tensor() is self
@@ -328,6 +333,8 @@ class Tensor(Methods):
 
     @property
     def _base(self) -> Tensor | None:
+        if ACTIVE and self._view is None and tracer.get() is not None and tracer.get().is_argument(self):
+            tracer.get().origin_read(self)
         return None if self._view is None else self._view.base
 
     def is_inference(self) -> bool:

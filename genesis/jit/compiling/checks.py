@@ -58,17 +58,23 @@ class Looks(NamedTuple):
     dtype: Any
     strides: tuple[int, ...]
     history: bool
+    leaf: bool | None  # None where nobody asks
     arrays: type
     device: Any
 
     @staticmethod
-    def of(x: Any) -> Any:
-        """Those of a tensor; anything else is asked for itself."""
+    def of(x: Any, leaves: bool = False) -> Any:
+        """Those of a tensor; anything else is asked for itself.
+
+        Args:
+            leaves: whether it matters if one that requires grad is a leaf
+        """
         if not isinstance(x, Tensor):
             return x
         array = x._array
         history = x._node is not None
-        return Looks(type(x), array.shape, array.dtype, array.strides, history, type(array), device_of(array))
+        leaf = x._node.is_leaf if history and leaves else None
+        return Looks(type(x), array.shape, array.dtype, array.strides, history, leaf, type(array), device_of(array))
 
 
 class Given(NamedTuple):
@@ -144,12 +150,14 @@ class _Taken:
 
 def differs(text: Text, i: int, looks: Looks) -> str:
     """Whether tensor ``xi`` looks otherwise; its array is ``ai`` then."""
-    history = "is" if looks.history else "is not"
+    history = f"x{i}._node {'is' if looks.history else 'is not'} None"
+    if looks.leaf is not None:
+        history += f" or x{i}._node.is_leaf is not {looks.leaf}"
     device, where = "", text.name(looks.device)
     if looks.arrays is not np.ndarray:  # mostly the same object, which is seen at once
         device = f" or (a{i}.device is not {where} and a{i}.device != {where})"
     return (
-        f"x{i}.__class__ is not {text.name(looks.kind)} or x{i}._node {history} None "
+        f"x{i}.__class__ is not {text.name(looks.kind)} or {history} "
         f"or (a{i} := x{i}._array).__class__ is not {text.array_class(looks.arrays)} "
         f"or a{i}.shape != {text.name(looks.shape)} or a{i}.dtype is not {text.name(looks.dtype)} "
         f"or a{i}.strides != {text.name(looks.strides)}{device}"

@@ -93,6 +93,7 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.hosts.puts_before,
         tracer.hosts.puts_last,
         tracer.inference,
+        tracer.asks_leaves,
     )
 
 

@@ -104,7 +104,7 @@ class Entry:
     ) -> None:
         self.joint = traced if isinstance(traced, Joint) else None
         self.decided, self.given = decided, given
-        self.example = [given.get(i) or Looks.of(x) for i, x in enumerate(example)]
+        self.example = [given.get(i) or Looks.of(x, decided.leaves) for i, x in enumerate(example)]
         self.step: Any
         if isinstance(traced, Joint) or decided.in_parts:
             self.graph = traced.forward if isinstance(traced, Joint) else traced

@@ -99,6 +99,7 @@ class Decided:
             index, where their history led to, an argument or a captured leaf
         closed_told: the same of what statements are told
         inference: the results that were made in inference mode, by index
+        leaves: whether the function asks if arguments are leaves
     """
 
     asked: tuple[Var, ...] = ()
@@ -118,6 +119,7 @@ class Decided:
     puts_before: bool = False
     puts_last: bool = False
     inference: tuple[int, ...] = ()
+    leaves: bool = False
 
     @property
     def draws(self) -> bool:
