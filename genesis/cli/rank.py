@@ -82,7 +82,24 @@ def _beside(launcher: int, folder: Path, rank: int) -> None:
             os.kill(launcher, 0)
         except ProcessLookupError:
             remove(folder)
+            _end(parent)
             os._exit(1)
+
+
+def _end(starter: int) -> None:
+    """End the other ranks that a process of MPI started on this machine, and that: it may do nothing when one of them ends,
+    and another that waits for it inside of MPI does not look; nor does one that begins when the job's folder is gone.
+    """
+    others: list[int] = []
+    with contextlib.suppress(OSError, ValueError):  # on Linux
+        others = [int(pid) for pid in Path(f"/proc/{starter}/task/{starter}/children").read_text().split()]
+    for pid in [*[pid for pid in others if pid != os.getpid()], starter]:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM if pid == starter else signal.SIGKILL)
+    time.sleep(_LOOK)
+    if os.getppid() == starter:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(starter, signal.SIGKILL)
 
 
 def doing() -> str:
