@@ -72,6 +72,12 @@ def strides_in_order(shape: Sequence[int], order: Sequence[int]) -> tuple[int, .
     return tuple([along[d] for d in range(len(shape))])
 
 
+def laid_as(other: Any, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides in elements of a result whose batches, heads and rows lie as another array's; None is row-major order."""
+    order = order_of_rows(other.shape, strides_of(other))
+    return None if order is None else strides_in_order(shape, order)
+
+
 @functools.lru_cache(maxsize=4096)
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements of memory in row-major order."""

@@ -16,9 +16,7 @@ from typing import NamedTuple
 
 PRINTED = "genesis note "  # the beginning of a note that is printed
 ENDED = "ended"  # the file of a rank whose program ran to its end
-WAITING = (
-    "waiting"  # the file of a rank that waits for all to begin: how long at most, and where; more, where that is over
-)
+WAITING = "waiting"  # that of one that waits for all to begin: how long at most and where; more, once that is over
 
 
 class Note(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.arrays.protocol import level_of
-from genesis.arrays.spec import contiguous_strides, memory_order
+from genesis.arrays.spec import memory_order, strides_in_order
 from genesis.base.errors import DeviceError, GraphError, message
 from genesis.base.locks import process_lock
 from genesis.base.quiet import unnamed
@@ -87,18 +87,20 @@ def _laid_out(node: AccumulateGrad, g: Tensor) -> Tensor:
     tensor = node.tensor()
     if tensor is None or tensor.is_sparse or g.is_sparse or tensor.shape != g.shape:
         return g
-    strides = tensor.stride()
-    order = memory_order(strides)
-    shape = [tensor.shape[d] for d in order]
-    dense = all(
-        [n <= 1 or strides[d] == s for d, n, s in zip(order, shape, contiguous_strides(tuple(shape)), strict=True)]
-    )
-    wanted = strides if dense else contiguous_strides(tuple(tensor.shape))
-    if all([n <= 1 or a == b for n, a, b in zip(tensor.shape, wanted, g.stride(), strict=True)]):
+    rows = list(range(g.ndim))
+    order = memory_order(tensor.stride())
+    if not _same(g.shape, tensor.stride(), strides_in_order(g.shape, order)):
+        order = rows
+    if _same(g.shape, g.stride(), strides_in_order(g.shape, order)):
         return g
-    if not dense or order == sorted(order):
+    if order == rows:
         return g.contiguous()
     return g.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
+
+
+def _same(shape: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether elements lie at the same places with both strides."""
+    return all([n <= 1 or s == t for n, s, t in zip(shape, a, b, strict=True)])
 
 
 def _writes_of(

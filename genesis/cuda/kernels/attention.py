@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, order_of_rows, strides_in_order, strides_of
+from genesis.arrays.spec import Spec, laid_as
 from genesis.core.call.fused import FUSED, RESULT
 from genesis.core.call.generated import LateSignature
 from genesis.core.call.halves import F32, HALVES
@@ -275,21 +275,15 @@ def _start(part: Part, shape: Shape, causal: bool, scale: float, arrays: dict[st
     kernel.start(first.on, stream.handle, kernel.grid(shape), values)
 
 
-def _laid_as(other: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of a result whose rows are in the order of another's; None is row-major order."""
-    order = order_of_rows(other.shape, strides_of(other))
-    return None if order is None else strides_in_order(shape, order)
-
-
 def _made_as(other: CudaArray, shape: tuple[int, ...]) -> CudaArray:
-    return empty(other.on, shape, other.dtype, _laid_as(other, shape))
+    return empty(other.on, shape, other.dtype, laid_as(other, shape))
 
 
 def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     lead = query.shape[:-1]
     total = Spec((math.prod(lead[:-2]), lead[-2] if len(lead) > 1 else 1, lead[-1], 1), F32)
     shape = (*lead, value.shape[-1])
-    out = Spec(shape, query.dtype, strides=_laid_as(query, shape))
+    out = Spec(shape, query.dtype, strides=laid_as(query, shape))
     return out, ("query", "key", "value", RESULT, total, "is_causal", "scale")
 
 
@@ -312,7 +306,7 @@ def _factor(query: CudaArray, scale: float | None) -> float:
 
 
 def _gradients_laid(kept: Any) -> list[Any]:
-    return [*[_laid_as(x, x.shape) for x in kept[:3]], None]
+    return [*[laid_as(x, x.shape) for x in kept[:3]], None]
 
 
 @attention.backward(reads=("query", "key", "value"), laid=_gradients_laid)

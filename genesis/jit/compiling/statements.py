@@ -290,9 +290,8 @@ def rewritten(codes: Iterable[Rewritten]) -> Iterator[None]:
     changed: list[tuple[FunctionType, CodeType]] = []
     known = {id(one.code): one for one in codes}
     try:
-        for f in (
-            gc.get_referrers(*[one.code for one in known.values()]) if known else ()
-        ):  # among all objects there are
+        users = gc.get_referrers(*[one.code for one in known.values()]) if known else ()  # among all objects there are
+        for f in users:
             if isinstance(f, FunctionType) and id(f.__code__) in known:
                 changed.append((f, f.__code__))
                 f.__code__ = known[id(f.__code__)].now

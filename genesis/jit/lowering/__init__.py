@@ -17,6 +17,5 @@
 
 from genesis.base.late import late_modules
 
-late_modules(
-    __name__, "regions stacked plan tables explain halves pairs"
-)  # a step that is kept on disk needs none of these
+# a step that is kept on disk needs none of these
+late_modules(__name__, "regions stacked plan tables explain halves pairs")

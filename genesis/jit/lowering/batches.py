@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from genesis.jit.lowering.rounds import Split
 
 F32 = np.dtype(np.float32)
-RULES: dict[str, Callable[[Split, Call], Any]] = {}  # by the names of ops; "elementwise" for all of these
+Rule = Callable[["Split", Call], Any]
+RULES: dict[str, Rule] = {}  # by the names of ops; "elementwise" for all of these
 
 
-def _rule(*names: str) -> Callable[[Any], Any]:
-    def declare(function: Any) -> Any:
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def declare(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
         return function
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, memory_order, strides_of
+from genesis.arrays.spec import Spec, memory_order, strides_in_order, strides_of
 from genesis.kernels.cpu import memory
 
 Array = np.ndarray[Any, Any]
@@ -108,8 +108,4 @@ def dense(spec: Spec) -> Spec:
     """The same array without gaps, with its dimensions in the same order."""
     if is_dense(spec):
         return spec
-    strides, step = [0] * len(spec.shape), 1
-    for d in reversed(memory_order(strides_of(spec))):
-        strides[d] = step
-        step *= max(spec.shape[d], 1)
-    return Spec(spec.shape, spec.dtype, spec.device, tuple(strides))
+    return Spec(spec.shape, spec.dtype, spec.device, strides_in_order(spec.shape, memory_order(strides_of(spec))))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, order_of_rows, strides_in_order, strides_of
+from genesis.arrays.spec import Spec, laid_as
 from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
@@ -52,15 +52,14 @@ def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[An
     lead = query.shape[:-1]
     kept = 2 if _is_compiled(query, key) else key.shape[-2]
     shape = (*lead, value.shape[-1])
-    order = order_of_rows(query.shape, strides_of(query))
-    out = Spec(shape, F32, strides=None if order is None else strides_in_order(shape, order))
+    out = Spec(shape, F32, strides=laid_as(query, shape))
     return out, ("query", "key", "value", Spec((*lead, kept), F32), Spec((), F32), "is_causal")
 
 
 def _made_as(query: Any, shape: tuple[int, ...]) -> Any:
     """An array whose rows are in the order of the query's."""
-    order = order_of_rows(query.shape, query.strides)
-    return memory.empty(shape, F32, None if order is None else [4 * step for step in strides_in_order(shape, order)])
+    strides = laid_as(query, shape)
+    return memory.empty(shape, F32, None if strides is None else [4 * step for step in strides])
 
 
 def _is_compiled(query: Any, key: Any) -> bool:
@@ -76,18 +75,17 @@ def attention(
     if _is_compiled(query, key):
         return _compiled(query, key, value, np.asarray(factor, F32), is_causal)
     lead, (rows, columns) = query.shape[:-2], (query.shape[-2], key.shape[-2])
-    weights, out = np.empty((*lead, rows, columns), F32), np.empty((*lead, rows, value.shape[-1]), F32)
+    weights, laid = np.empty((*lead, rows, columns), F32), _made_as(query, (*lead, rows, value.shape[-1]))
+    out = laid if laid.flags.c_contiguous else np.empty(laid.shape, F32)
     arrays = [x.reshape(-1, *x.shape[-2:]) for x in (query, key, value, weights, out)]
     step = max(1, _BLOCK // (rows * columns))
     seen = None if attn_mask is None else np.broadcast_to(attn_mask, weights.shape).reshape(-1, rows, columns)
     for i in range(0, len(arrays[0]), step):
         mask = None if seen is None else seen[i : i + step]
         _attend(*[x[i : i + step] for x in arrays], factor, is_causal, mask)
-    if order_of_rows(query.shape, query.strides) is not None:
-        laid = _made_as(query, out.shape)
+    if out is not laid:
         np.copyto(laid, out)
-        out = laid
-    return out, (query, key, value, weights, np.asarray(factor, F32), is_causal)
+    return laid, (query, key, value, weights, np.asarray(factor, F32), is_causal)
 
 
 def _attend(
