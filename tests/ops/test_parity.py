@@ -49,6 +49,9 @@ NO_DERIVATIVE = {"floor_divide", "heaviside"}  # torch has none for them
 # Their errors are bounded relative to the norm of the whole result, not of each element: in float32 an element of 15
 # in a matrix of norm 3200 differs by 7e-4, and from the exact one PyTorch's does as well as Genesis' (2e-7 of the norm).
 BY_NORM = {"matrix_exp"}
+# In bfloat16 torch computes them in float32 here, and rounds the result: where a processor has no AVX-512, torch adds up
+# the overlapping windows in bfloat16, and is twice as far from float64 as the rounded result, which Genesis' is.
+ROUNDED_ONCE = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
 # torch's backward says that what it saved was written over in place: of vander, and of cond with norms other than the
 # spectral and the nuclear one. Values are compared.
 REFUSED_BACKWARD = {"linalg_cond", "vander"}
@@ -136,9 +139,10 @@ def test_parity(op, dtype):
         grads = _differentiated(op, dtype)
         sample: Case = samples_of(op, Maker(dtype, seed=i, requires_grad=grads))[i]
         pairs = []
+        rounded = dtype is genesis.bfloat16 and op.name in ROUNDED_ONCE
 
-        def twin(t, pairs=pairs):
-            pairs.append((t, _to_torch(t)))
+        def twin(t, pairs=pairs, rounded=rounded):
+            pairs.append((t, _to_torch(t).float() if rounded else _to_torch(t)))
             return pairs[-1][1]
 
         if op.module.startswith(("genesis.ops.losses", "genesis.ops.learning.norm")):
@@ -150,6 +154,8 @@ def test_parity(op, dtype):
             if any(words in str(error) for words in WIDER):
                 continue  # torch refuses this dtype or a number in this place; Genesis takes it
             raise
+        if rounded:
+            theirs = [t.bfloat16() for t in theirs]
         mine = list(tensors_in(op.call(*sample.args, **sample.kwargs)))
         assert len(mine) == len(theirs)
         if op.name in ORDER_OF_EQUALS and dtype.name in ("int64", "uint8"):
