@@ -104,10 +104,7 @@ class Calls:
             RuntimeError: one of them made another, or none in time
         """
         while self.unmet and self.unmet[0][0].number <= call.number:
-            self._meet(*self.unmet.popleft(), seconds)
-        self._meet(call, agreement, seconds)
-
-    def _meet(self, call: Call, agreement: Any, seconds: float | None) -> None:
+            self.meet(*self.unmet.popleft(), seconds)
         self.wait(call, agreement, seconds)
         if not agreement.agreed:
             raise self.failed(_MISMATCH, call)

@@ -28,9 +28,10 @@ BYTES = np.dtype(np.uint8)
 
 def engine_of(members: ProcessGroup, *tensors: Any, op: str = "") -> Any:
     """What moves the memory of some tensors between the ranks of a group, if it can do that; all ranks agree about it."""
-    arrays = [t._array for t in tensors if isinstance(t, Tensor)]
-    if len(arrays) != len(tensors) or not all([isinstance(a, DeviceArray) and a.size for a in arrays]):
-        return None
+    for t in tensors:
+        if not (isinstance(t, Tensor) and isinstance(t._array, DeviceArray) and t._array.size):
+            return None
+    arrays = [t._array for t in tensors]
     first = arrays[0]
     if any([a.device != first.device or a.dtype != first.dtype for a in arrays]):
         return None

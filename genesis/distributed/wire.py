@@ -7,6 +7,7 @@ beyond both ends: so NaN wins, as in `genesis.maximum`, and all ranks get the sa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ def _as_it_is(x: Host, size: int) -> Host:
     return x
 
 
+@functools.lru_cache(256)
 def wire(name: str, dtype: np.dtype[np.generic], op: str) -> Wire:
     """How ``op`` (``"mean"`` among others) combines elements of a dtype.
 
