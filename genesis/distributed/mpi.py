@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -69,9 +70,9 @@ class MPI(Engine):
     # ---- combined
 
     def all_reduce(self, x: Host, op: str, waited: bool = False) -> Request:
+        if x.nbytes <= _PIECE * self.size:
+            return self._comm.Iallreduce(self._itself, x, self._ops[op])  # type: ignore[no-any-return]
         begin, size = partial(self._comm.Iallreduce, self._itself, op=self._ops[op]), _PIECE * self.size // x.itemsize
-        if x.size <= size:
-            return begin(x)  # type: ignore[no-any-return]
         flat = x.reshape(-1)
         pieces = [flat[at : at + size] for at in range(0, x.size, size)]
         return _InPieces(begin, pieces, _AT_ONCE if waited else len(pieces))
@@ -237,14 +238,14 @@ class _Agreed:
     __slots__ = ("Test", "_numbers", "_request")
 
     def __init__(self, comm: Any, itself: Any, number: int, largest: Any) -> None:
-        self._numbers = np.array((number, -number))
+        self._numbers = array("q", (number, -number))  # a NumPy array costs 0.6 us more
         self._request = comm.Iallreduce(itself, self._numbers, largest)
         self.Test = self._request.Test
 
     @property
     def agreed(self) -> bool:
-        first, second = self._numbers.tolist()
-        return bool(first == -second)
+        first, second = self._numbers
+        return first == -second
 
 
 class _Holding:
