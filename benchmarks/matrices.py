@@ -66,6 +66,15 @@ def products(shape: Shape) -> list[Callable[[], Any]]:
     return runs
 
 
+def settle() -> None:
+    """Wait until the workers of the library before no longer wait actively: OpenBLAS's do that for more than 20 ms."""
+    for _ in range(100):
+        used = time.process_time()
+        time.sleep(0.005)
+        if time.process_time() - used < 0.001:
+            return
+
+
 def times(runs: list[Callable[[], Any]], rounds: int, clock: Callable[[], float]) -> list[list[float]]:
     """Seconds of a product of each, in every round."""
     taken: list[list[float]] = [[] for _ in runs]
@@ -74,7 +83,7 @@ def times(runs: list[Callable[[], Any]], rounds: int, clock: Callable[[], float]
     calls = max(1, int(TURN / (time.perf_counter() - begun)))
     for i in range(rounds + 1):
         for run, of in zip(runs, taken, strict=True):
-            time.sleep(0.002)  # workers of the library before may still wait actively
+            settle()
             run()
             start = clock()
             for _ in range(calls):
