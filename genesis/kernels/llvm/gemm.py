@@ -112,6 +112,7 @@ def _each(lanes: int, rows: int, columns: int) -> str:
 CHUNK = 1 << 21  # multiplications of float32 numbers of a chunk, at least: 20 us; to wake a worker takes 15
 PARTS = 4  # chunks for each thread
 FEW = 12  # tiles of rows, up to which the second matrix is read where it is, if it can be
+COPIED = 48  # the same, where its panels are copied as they are read
 # ufuncs of a, b, a bias, and memory for the packed matrix; of a batch it may have room for several
 SIGNATURES = {"product": "(m,k),(k,n),(s)->(m,n)", "product_and_bias": "(m,k),(k,n),(n),(s)->(m,n)"}
 
@@ -157,7 +158,7 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
     strides = {x: _quarter(code, len(operands) + i) for i, x in enumerate(inner) if x not in ADDRESSES}
     beside_each_other = code.put(f"icmp eq i64 {strides['b_next']}, 1")
     vectors = code.put(f"icmp eq i64 {code.put(f'srem i64 {n}, {lanes}')}, 0")
-    few = code.put(f"icmp sle i64 {m}, {FEW * rows}")
+    few = code.put(f"icmp sle i64 {m}, {(COPIED if lanes == products.COPYING else FEW) * rows}")
     read = code.put(f"and i1 {beside_each_other}, {code.put(f'and i1 {vectors}, {few}')}")
     direct = code.put(f"zext i1 {read} to i64")
     packing_chunks = code.put(f"select i1 {read}, i64 0, i64 {_upwards(code, panels, packing)}")

@@ -7,10 +7,17 @@ where it is. A tile of the result, some rows times some vectors, stays in regist
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from genesis.kernels.llvm.nests import Code, Loop, declarations
 
 CHUNK = 128  # terms of a sum that are added before they are added to the rest: fewer digits are lost
+COPYING = 8  # lanes of vectors with which operands are copied: it was measured with AVX2
+AHEAD = 8  # terms by which rows are asked for before they are copied
+SEVERAL = 6  # tiles from which a panel that is not packed is copied
+LINE = 16  # numbers of a line of the cache
 BLOCK = 24  # tiles of rows that meet all panels before the next: their numbers stay in the cache
+LARGE = 48  # the same, where rows are copied
 PACK = ("b", "out"), ("n", "k", "step", "next")
 MULTIPLY = (
     ("a", "b", "c", "spare", "bias"),
@@ -173,16 +180,21 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
     """
     code = kind(lanes)
     width = lanes * columns
+    copies = lanes == COPYING
+    high = LARGE if copies else BLOCK
+    if copies:
+        for name, size in (("rows", high * _apart(rows)), ("panel", CHUNK * width)):
+            code.lines.append(f"  %near_{name} = alloca [{size} x float], align 64")
     whole = code.put(f"sdiv i64 %n, {width}")
     done = code.times(whole, str(width))
     rest = code.put(f"sub i64 %n, {done}")
     vectors = code.put(f"sdiv i64 {code.add(rest, str(lanes - 1))}, {lanes}")
     over = code.put(f"srem i64 {rest}, {lanes}")
-    blocks = code.put(f"sdiv i64 {code.add(code.put('sub i64 %last, %first'), str(BLOCK - 1))}, {BLOCK}")
+    blocks = code.put(f"sdiv i64 {code.add(code.put('sub i64 %last, %first'), str(high - 1))}, {high}")
     chunks = code.put(f"sdiv i64 {code.add('%k', str(CHUNK - 1))}, {CHUNK}")
     with code.loop("0", blocks, "1") as block:
-        start = code.add("%first", code.times(block.index, str(BLOCK)))
-        stop = code.least(code.add(start, str(BLOCK)), "%last")
+        start = code.add("%first", code.times(block.index, str(high)))
+        stop = code.least(code.add(start, str(high)), "%last")
         with code.loop("0", chunks, "1") as chunk:
             terms = code.times(chunk.index, str(CHUNK))
             end = code.least(code.add(terms, str(CHUNK)), "%k")
@@ -190,8 +202,14 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
             begins = code.put(f"icmp eq i64 {terms}, 0")
             biased = code.put(f"select i1 {begins}, i1 {code.put('icmp ne ptr %bias, null')}, i1 false")
             state = fresh, biased
-            with code.loop("0", whole, "1") as panel, code.loop(start, stop, "1") as tile:
-                _tile(code, rows, columns, tile, code.times(panel.index, str(width)), terms, end, state)
+            lines = _rows_near(code, rows, width, (start, stop), (terms, end)) if copies else Rows(code, rows)
+            with code.loop("0", whole, "1") as panel:
+                column = code.times(panel.index, str(width))
+                given = (
+                    _panel_near(code, columns, column, (start, stop), (terms, end)) if copies else Panel(code, column)
+                )
+                with code.loop(start, stop, "1") as tile:
+                    _tile(code, rows, columns, tile, column, terms, end, state, lines, given)
             for few, full in _last_panels(lanes, columns):  # one of these loops has one round, if the last is not whole
                 here = code.put(f"icmp eq i64 {vectors}, {few}")
                 if full is not None:
@@ -199,8 +217,46 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
                     here = code.put(f"and i1 {here}, {code.put(f'icmp {test} i64 {over}, 0')}")
                 here = code.put(f"zext i1 {here} to i64")
                 with code.loop("0", here, "1"), code.loop(start, stop, "1") as tile:
-                    _tile(code, rows, few, tile, done, terms, end, state, "" if full else rest)
+                    given = Panel(code, done)
+                    _tile(code, rows, few, tile, done, terms, end, state, lines, given, "" if full else rest)
     return code.definition("multiply", *MULTIPLY, private=private)
+
+
+class Rows:
+    """The first matrix where it is, or some tiles of it that are copied."""
+
+    def __init__(self, code: Code, rows: int, needed: str = "false", first: str = "0", begin: str = "0") -> None:
+        self._code, self._rows, self._needed, self._first, self._begin = code, rows, needed, first, begin
+        self.step = code.put(f"select i1 {needed}, i64 {rows}, i64 %step")
+
+    def copy(self, tile: str, term: str) -> str:
+        """Where the numbers of a term are copied to."""
+        code = self._code
+        at = code.times(code.put(f"sub i64 {tile}, {self._first}"), str(_apart(self._rows)))
+        below = code.put(f"sub i64 {term}, {self._begin}")
+        return code.at("%near_rows", code.add(at, code.times(below, str(self._rows))))
+
+    def of_tile(self, lines: Sequence[str], tile: str) -> list[str]:
+        """Where the rows of a tile begin, which are ``lines`` of the matrix."""
+        if self._needed == "false":
+            return list(lines)
+        copy = self.copy(tile, "0")
+        places = [self._code.at(copy, str(r)) for r in range(self._rows)]
+        return [
+            self._code.put(f"select i1 {self._needed}, ptr {x}, ptr {y}") for x, y in zip(places, lines, strict=True)
+        ]
+
+
+def _apart(rows: int) -> int:
+    """The numbers from one copied tile to the next: they begin in different sets of the cache."""
+    return rows * CHUNK + LINE
+
+
+class Panel:
+    """Where a panel begins, and the step of its terms."""
+
+    def __init__(self, code: Code, column: str) -> None:
+        self.base, self.wide = code.at("%b", code.times(column, "%high")), "%wide"
 
 
 def _last_panels(lanes: int, columns: int) -> list[tuple[int, bool | None]]:
@@ -212,18 +268,69 @@ def _last_panels(lanes: int, columns: int) -> list[tuple[int, bool | None]]:
     return [(few, full) for few in range(1, columns + 1) for full in (True, False) if few < columns or not full]
 
 
+def _rows_near(code: Code, rows: int, width: int, tiles: tuple[str, str], terms: tuple[str, str]) -> Rows:
+    """The rows of some tiles, those of a tile beside each other, copied if they are so in the matrix and several panels meet
+    them: their terms are lines of memory so far apart that few of them are in the cache at once.
+    """
+    begin, end = terms
+    turned, several = code.put("icmp eq i64 %row, 1"), code.put(f"icmp sgt i64 %n, {width}")
+    apart = code.put("icmp ne i64 %step, 1")
+    needed = code.put(f"and i1 {turned}, {code.put(f'and i1 {several}, {apart}')}")
+    whole = code.least(tiles[1], code.put(f"sdiv i64 %m, {rows}"))
+    given = Rows(code, rows, needed, tiles[0], begin)
+    with code.loop("0", code.put(f"zext i1 {needed} to i64"), "1"), code.loop(begin, end, "1") as term:
+        line = code.at("%a", code.times(term.index, "%step"))
+        later = code.add(code.times("%step", str(AHEAD)), code.times(tiles[0], str(rows)))
+        for ahead in range(0, LARGE * rows, LINE):  # the processor does not foresee such steps
+            code.prefetch(line, code.add(later, str(ahead)))
+        with code.loop(tiles[0], whole, "1") as tile:
+            source = code.at(line, code.times(tile.index, str(rows)))
+            some = code.put(f"load <{rows} x float>, ptr {source}, align 4")
+            code.lines.append(f"  store <{rows} x float> {some}, ptr {given.copy(tile.index, term.index)}, align 4")
+        with code.loop(whole, tiles[1], "1") as tile:
+            first = code.times(tile.index, str(rows))
+            with code.loop("0", code.put(f"sub i64 %m, {first}"), "1") as row:
+                one = code.put(f"load float, ptr {code.at(line, code.add(first, row.index))}, align 4")
+                target = code.at(given.copy(tile.index, term.index), row.index)
+                code.lines.append(f"  store float {one}, ptr {target}, align 4")
+    return given
+
+
+def _panel_near(code: Code, columns: int, column: str, tiles: tuple[str, str], terms: tuple[str, str]) -> Panel:
+    """A panel, copied if the matrix is not packed and several tiles meet it."""
+    width, (begin, end) = code.lanes * columns, terms
+    panel = Panel(code, column)
+    several = code.put(f"icmp sge i64 {code.put(f'sub i64 {tiles[1]}, {tiles[0]}')}, {SEVERAL}")
+    needed = code.put(f"and i1 {code.put('icmp eq i64 %high, 1')}, {several}")
+    here = code.at("%near_panel", code.put(f"sub i64 0, {code.times(begin, str(width))}"))
+    with code.loop("0", code.put(f"zext i1 {needed} to i64"), "1"), code.loop(begin, end, "1") as term:
+        line, target = code.times(term.index, "%wide"), code.times(term.index, str(width))
+        for v in range(columns):
+            code.store(
+                code.load(panel.base, code.add(line, str(v * code.lanes))), here, code.add(target, str(v * code.lanes))
+            )
+        for ahead in range(width, 2 * width, LINE):  # the next panel
+            code.prefetch(panel.base, code.add(line, str(ahead)))
+    panel.base = code.put(f"select i1 {needed}, ptr {here}, ptr {panel.base}")
+    panel.wide = code.put(f"select i1 {needed}, i64 {width}, i64 %wide")
+    return panel
+
+
 def _tile(
     code: Code, rows: int, columns: int, tile: Loop, column: str, terms: str, end: str, state: tuple[str, str],
-    rest: str = "",
+    given: Rows, panel: Panel, rest: str = "",
 ) -> None:  # fmt: skip
     """Add the terms from ``terms`` to ``end`` to a tile; of the last of its vectors only the first of ``rest`` columns."""
     first = code.times(tile.index, str(rows))
-    panel = code.at("%b", code.times(column, "%high"))
     fresh, biased = state
     bias = code.at("%bias", column)
     lines, targets = rows_of_tile(code, rows, first, column)
+    if code.lanes == COPYING:
+        for target in targets:  # it comes while the sums are computed
+            for ahead in range(0, columns * code.lanes, LINE):
+                code.prefetch(target, str(ahead), writes=True)
     sources = [code.put(f"select i1 {biased}, ptr {bias}, ptr {target}") for target in targets]
-    values = sums(code, lines, panel, columns, terms, end)
+    values = sums(code, given.of_tile(lines, tile.index), panel.base, columns, terms, end, given.step, panel.wide)
     mask = of_last(code, columns, rest) if rest else ""
     for r in range(rows):
         for v in range(columns):
@@ -246,13 +353,22 @@ def rows_of_tile(code: Code, rows: int, first: str, column: str) -> tuple[list[s
     return lines, targets
 
 
-def sums(code: Code, lines: list[str], panel: str, columns: int, terms: str, end: str) -> list[str]:
+def sums(
+    code: Code,
+    lines: list[str],
+    panel: str,
+    columns: int,
+    terms: str,
+    end: str,
+    step: str = "%step",
+    wide: str = "%wide",
+) -> list[str]:
     """The sums of a tile, row after row, over the terms from ``terms`` to ``end``."""
     zeros = [code.constant(0.0)] * (len(lines) * columns)
     with code.loop(terms, end, "1", zeros) as term:
-        line = code.at(panel, code.times(term.index, "%wide"))
+        line = code.at(panel, code.times(term.index, wide))
         others = [code.load(line, str(v * code.lanes)) for v in range(columns)]
-        at = code.times(term.index, "%step")
+        at = code.times(term.index, step)
         term.next = []
         for r, numbers in enumerate(lines):
             x = code.spread(numbers, at)
