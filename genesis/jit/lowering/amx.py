@@ -11,7 +11,6 @@ from genesis.jit.lowering import pairs
 from genesis.jit.lowering.tiles import Product, pieces
 from genesis.kernels.llvm import amx
 from genesis.kernels.llvm.amx import SIDE, Matrix
-from genesis.kernels.llvm.products import transposed
 
 
 class Registers(pairs.Pairs):
@@ -120,7 +119,7 @@ class Registers(pairs.Pairs):
         lines = [self._words(p, self.add(term, str(t)), row, count) for t in range(words)]
         lines += [self.constant(0.0)] * (SIDE - words)
         column = self.put(f"sub i64 {term}, {self.terms[0]}")
-        for r, line in enumerate(transposed(self, lines)[:count]):
+        for r, line in enumerate(self.turned(lines)[:count]):
             self.store(line, self._line(self.add(row, str(r))), column)
 
     def _words(self, p: Product, term: str, row: str, count: int) -> str:

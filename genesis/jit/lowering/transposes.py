@@ -62,7 +62,7 @@ def square_of(lanes: int) -> str:
     whole = code.put(f"icmp eq i64 {code.times('%high', '%wide')}, {square}")
     with code.loop("0", code.put(f"zext i1 {whole} to i64"), "1"):
         rows = [code.load("%x", code.times("%step", str(i))) for i in range(lanes)]
-        for j, row in enumerate(_turned(code, rows)):
+        for j, row in enumerate(code.turned(rows)):
             code.store(row, "%out", code.times("%next", str(j)))
     with code.loop(code.put(f"zext i1 {whole} to i64"), "1", "1"):
         _turn_some(code, mask)
@@ -87,21 +87,12 @@ def _turn_some(code: Code, mask: str) -> None:
         rows.append(
             code.put(f"call {code.vector} {name}(ptr {at}, i32 4, {mask} {some}, {code.vector} zeroinitializer)")
         )
-    for j, row in enumerate(_turned(code, rows)):
+    for j, row in enumerate(code.turned(rows)):
         there = code.put(f"icmp sgt i64 %wide, {j}")
         some = code.put(f"select i1 {there}, {mask} {inside[1]}, {mask} zeroinitializer")
         at = code.at("%out", code.times("%next", str(j)))
         name = f"@llvm.masked.store.v{lanes}f32.p0"
         code.lines.append(f"  call void {name}({code.vector} {row}, ptr {at}, i32 4, {mask} {some})")
-
-
-def _turned(code: Code, rows: list[str]) -> list[str]:
-    """The columns of a square."""
-    apart = 1
-    while apart < code.lanes:
-        rows = _exchanged(code, rows, apart)
-        apart *= 2
-    return rows
 
 
 def _below(code: Code, size: str) -> str:
@@ -111,22 +102,6 @@ def _below(code: Code, size: str) -> str:
     every = code.put(f"shufflevector {longs} {one}, {longs} poison, <{code.lanes} x i32> zeroinitializer")
     numbers = ", ".join([f"i64 {i}" for i in range(code.lanes)])
     return code.put(f"icmp slt {longs} <{numbers}>, {every}")
-
-
-def _exchanged(code: Code, rows: list[str], apart: int) -> list[str]:
-    """Of each two rows, which are so far apart, the right part of one with the left part of the other."""
-    out, lanes = list(rows), code.lanes
-    masks = [
-        [p if not p & apart else lanes + p - apart for p in range(lanes)],
-        [p + apart if not p & apart else lanes + p for p in range(lanes)],
-    ]
-    for i in range(lanes):
-        if not i & apart:
-            for k, mask in ((i, masks[0]), (i + apart, masks[1])):
-                numbers = ", ".join([f"i32 {m}" for m in mask])
-                pair = f"{code.vector} {rows[i]}, {code.vector} {rows[i + apart]}"
-                out[k] = code.put(f"shufflevector {pair}, <{lanes} x i32> <{numbers}>")
-    return out
 
 
 def _python(

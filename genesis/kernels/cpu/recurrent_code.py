@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from genesis.kernels.cpu import recurrent_cells as cells
 from genesis.kernels.cpu.recurrent_cells import GATES, KEPT
 from genesis.kernels.llvm.nests import Code, declarations
-from genesis.kernels.llvm.products import transposed
 
 # rows that are computed at a time, with 32 registers and with 16: as many sums as there are registers for, and at least as
 # many as a product takes cycles to be there, of which one or two begin in each
@@ -113,7 +112,7 @@ def pack(target: Target) -> str:
             code.times(code.times(group.index, "%features"), step), code.times(gate.index, str(code.lanes))
         )
         with code.loop("0", "%features", str(code.lanes)) as k:
-            for i, numbers in enumerate(transposed(code, [code.load(line, k.index) for line in lines])):
+            for i, numbers in enumerate(code.turned([code.load(line, k.index) for line in lines])):
                 code.store(numbers, "%packed", code.add(begin, code.times(code.add(k.index, str(i)), step)))
         done = code.put(f"sub i64 %features, {code.put(f'srem i64 %features, {code.lanes}')}")
         with code.loop(done, "%features", "1") as k:

@@ -117,6 +117,23 @@ class Code:
         holds = self.put(f"fcmp {test} {self.vector} {a}, {b}")
         return self.put(f"select <{self.lanes} x i1> {holds}, {self.vector} {x}, {self.vector} {y}")
 
+    def turned(self, rows: Sequence[str]) -> list[str]:
+        """The columns of a square of as many vectors as each has lanes: in each step two exchange parts of twice the size."""
+        lanes, apart, out = self.lanes, 1, list(rows)
+        while apart < lanes:
+            low = [p if not p & apart else lanes + p - apart for p in range(lanes)]
+            high = [p + apart if not p & apart else lanes + p for p in range(lanes)]
+            for i in range(lanes):
+                if not i & apart:
+                    pair = out[i], out[i + apart]
+                    out[i], out[i + apart] = (self._shuffled(*pair, order) for order in (low, high))
+            apart *= 2
+        return out
+
+    def _shuffled(self, a: str, b: str, order: Sequence[int]) -> str:
+        indices = ", ".join([f"i32 {i}" for i in order])
+        return self.put(f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.lanes} x i32> <{indices}>")
+
     # ---- float64
 
     def wide(self, x: str) -> str:

@@ -97,29 +97,10 @@ def _turn(code: Code, columns: int, panel: str, count: str) -> None:
         lines = [code.at("%b", code.times(code.add(first, code.add(column, str(j))), "%next")) for j in range(lanes)]
         with code.loop("0", "%k", str(lanes)) as row:
             target = code.at(begin, code.add(code.times(row.index, str(width)), column))
-            for i, numbers in enumerate(transposed(code, [code.load(line, row.index) for line in lines])):
+            for i, numbers in enumerate(code.turned([code.load(line, row.index) for line in lines])):
                 code.store(numbers, target, str(i * width))
     done = code.put(f"sub i64 %k, {code.put(f'srem i64 %k, {lanes}')}")
     _collect(code, columns, panel, done)
-
-
-def transposed(code: Code, rows: list[str]) -> list[str]:
-    """The columns of a square of numbers."""
-    lanes, distance = code.lanes, 1
-    while distance < lanes:
-        low = [i if not i & distance else i - distance + lanes for i in range(lanes)]
-        high = [i + distance if not i & distance else i + lanes for i in range(lanes)]
-        for i in range(lanes):
-            if not i & distance:
-                pair = rows[i], rows[i + distance]
-                rows[i], rows[i + distance] = (_shuffled(code, *pair, order) for order in (low, high))
-        distance *= 2
-    return rows
-
-
-def _shuffled(code: Code, a: str, b: str, order: list[int]) -> str:
-    indices = ", ".join(f"i32 {i}" for i in order)
-    return code.put(f"shufflevector {code.vector} {a}, {code.vector} {b}, <{code.lanes} x i32> <{indices}>")
 
 
 def _collect(code: Code, columns: int, panel: str, start: str) -> None:
@@ -241,9 +222,9 @@ class Rows:
         if self._needed == "false":
             return list(lines)
         copy = self.copy(tile, "0")
-        places = [self._code.at(copy, str(r)) for r in range(self._rows)]
+        copied = [self._code.at(copy, str(r)) for r in range(self._rows)]
         return [
-            self._code.put(f"select i1 {self._needed}, ptr {x}, ptr {y}") for x, y in zip(places, lines, strict=True)
+            self._code.put(f"select i1 {self._needed}, ptr {x}, ptr {y}") for x, y in zip(copied, lines, strict=True)
         ]
 
 
@@ -273,9 +254,9 @@ def _rows_near(code: Code, rows: int, width: int, tiles: tuple[str, str], terms:
     them: their terms are lines of memory so far apart that few of them are in the cache at once.
     """
     begin, end = terms
-    turned, several = code.put("icmp eq i64 %row, 1"), code.put(f"icmp sgt i64 %n, {width}")
+    columns, several = code.put("icmp eq i64 %row, 1"), code.put(f"icmp sgt i64 %n, {width}")
     apart = code.put("icmp ne i64 %step, 1")
-    needed = code.put(f"and i1 {turned}, {code.put(f'and i1 {several}, {apart}')}")
+    needed = code.put(f"and i1 {columns}, {code.put(f'and i1 {several}, {apart}')}")
     whole = code.least(tiles[1], code.put(f"sdiv i64 %m, {rows}"))
     given = Rows(code, rows, needed, tiles[0], begin)
     with code.loop("0", code.put(f"zext i1 {needed} to i64"), "1"), code.loop(begin, end, "1") as term:

@@ -234,27 +234,11 @@ def _turn_rows(code: Code, source: str, target: str, channel: str) -> None:
         count = code.number("%fill", code.add(r.index, code.times("%fills", "2")))
         with code.loop("0", count, str(lanes)) as i:
             vectors = [code.load(here, code.add(code.times("%x_channel", str(k)), i.index)) for k in range(lanes)]
-            for k, vector in enumerate(_transposed(code, vectors)):
+            for k, vector in enumerate(code.turned(vectors)):
                 code.store(vector, there, code.times(code.add(i.index, str(k)), "%depth"))
         with code.loop(i.index, count, "1") as i, code.loop("0", str(lanes), "1") as k:
             at = code.at(here, code.add(code.times("%x_channel", k.index), i.index))
             _copy(code, "float", at, code.at(there, code.add(code.times(i.index, "%depth"), k.index)))
-
-
-def _transposed(code: Code, rows: list[str]) -> list[str]:
-    """As many vectors as each has lanes: in each step blocks of twice the size change places."""
-    lanes, k = code.lanes, 1
-    while k < lanes:
-        result = list(rows)
-        for i in [i for i in range(lanes) if not i & k]:
-            for at, shift in ((i, 0), (i + k, k)):
-                mask = [j + shift if not j & k else lanes + j - k + shift for j in range(lanes)]
-                text = f"<{', '.join([f'i32 {m}' for m in mask])}>"
-                result[at] = code.put(
-                    f"shufflevector {code.vector} {rows[i]}, {code.vector} {rows[i + k]}, <{lanes} x i32> {text}"
-                )
-        rows, k = result, 2 * k
-    return rows
 
 
 # ---- copies
