@@ -1,5 +1,5 @@
-"""``import genesis as torch``: names that only PyTorch has are found as in ``genesis run --torch``, and ``from torch.nn import
-Linear`` is an error that says what works instead.
+"""``import genesis as torch``: names and modules that only PyTorch has are found as in ``genesis run --torch``, and ``from
+torch.nn import Linear`` is an error that says what works instead.
 """
 
 from __future__ import annotations
@@ -7,21 +7,36 @@ from __future__ import annotations
 import sys
 import threading
 from importlib import import_module
-from types import FrameType
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
 from typing import Any
 
 from genesis.base.errors import MissingImport, message
 
 
-class NoTorch:
-    """Asked last for a module; says of ``torch`` why it is none where the program calls Genesis so. Else it says nothing."""
+class Asked:
+    """Asked last for a module; finds those of Genesis that only PyTorch has, as ``genesis.autograd.function``. Says of
+    ``torch`` why it is none where the program calls Genesis so. Else it says nothing.
+    """
 
-    @staticmethod
-    def find_spec(fullname: str, path: Any = None, target: Any = None) -> None:
-        if fullname.partition(".")[0] == "torch" and _calls_genesis_torch(sys._getframe(1)):
+    @classmethod
+    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, rest = fullname.partition(".")
+        if package == "genesis" and import_module("genesis.pytorch.names").is_module(f"torch.{rest}"):
+            loader: Any = cls()  # by its methods: importlib.abc imports much more
+            return ModuleSpec(fullname, loader, origin="genesis", is_package=True)
+        if package == "torch" and _calls_genesis_torch(sys._getframe(1)):
             problem = "Python looks for a module of this name, not for what the program calls torch"
             hint = "torch.nn.Linear instead of an import; or genesis.as_torch() before it, or genesis run --torch script.py"
             raise MissingImport(message(f"import {fullname}", problem, hint=hint))
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        finder = import_module("genesis.pytorch.finder")
+        return finder.TorchModule(spec.name.replace("genesis", "torch", 1))  # type: ignore[no-any-return]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Names are found when they are asked for."""
 
 
 def _calls_genesis_torch(frame: FrameType | None) -> bool:
@@ -53,5 +68,5 @@ def of_pytorch(package: str, name: str) -> Any:
 
 def watch() -> None:
     """Be asked for modules that nobody else finds."""
-    if NoTorch not in sys.meta_path:
-        sys.meta_path.append(NoTorch)
+    if Asked not in sys.meta_path:
+        sys.meta_path.append(Asked)

@@ -10,5 +10,6 @@ from __future__ import annotations
 from genesis.ops.fourier.windows import WINDOWS
 
 globals().update(WINDOWS)
+__path__: list[str] = []  # a module of its own, as in PyTorch, for imports
 
 __all__ = sorted(WINDOWS)

@@ -314,6 +314,36 @@ def test_an_import_of_torch_beside_genesis_under_its_name_says_what_to_do(line, 
     assert "genesis.as_torch()" in last[1] and "genesis run --torch" in last[1]
 
 
+def test_modules_that_only_pytorch_has_are_imported_from_genesis():
+    program = """
+import importlib, sys
+from genesis.autograd.function import Function, once_differentiable
+from genesis.nn.modules.batchnorm import _BatchNorm
+from genesis.nn.modules.utils import _pair
+from genesis.utils.data.dataset import Dataset
+import genesis as torch, genesis.nn.modules.conv as conv
+from genesis.pytorch.names import names
+assert Function is torch.autograd.Function and once_differentiable is torch.autograd.once_differentiable
+assert issubclass(torch.nn.BatchNorm2d, _BatchNorm) and _pair(2) == (2, 2) and Dataset is torch.utils.data.Dataset
+assert conv is torch.nn.modules.conv and conv.Conv2d is torch.nn.Conv2d
+for name in sorted({*names()} - {"torch", "torch.Tensor"}):
+    importlib.import_module(name.replace("torch", "genesis", 1))
+assert not [name for name in sys.modules if name.partition(".")[0] == "torch"]
+for absent in ("genesis.autograd.no_such_module", "genesis.no_such_module", "genesis.nn.functional.relu"):
+    try:
+        importlib.import_module(absent)
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    done = without_pytorch(program)
+    assert done.stderr == ""
+    assert [line.partition(";")[0] for line in done.stdout.splitlines()] == [
+        "No module named 'genesis.autograd.no_such_module'",
+        "No module named 'genesis.no_such_module'",
+        "No module named 'genesis.nn.functional.relu'",
+    ]
+
+
 def test_programs_that_ask_for_pytorch_still_hear_that_it_is_not_there():
     program = """
 import genesis
