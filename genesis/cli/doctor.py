@@ -43,6 +43,8 @@ OPTIONAL = {  # what each adds, and the command that installs it
     "einops": ("its tests with Genesis tensors", f'pip install "{DISTRIBUTION}[test]"'),
 }
 
+LEAST = {"llvmlite": "0.45"}  # older ones are not used: see `genesis.kernels.llvm.native`
+
 
 def doctor() -> int:
     """Print what is here; 1 if something is wrong."""
@@ -74,7 +76,13 @@ def optional_row(name: str) -> tuple[str, str, str]:
     """An optional part: its version, or the command that installs it, and what it adds."""
     what, command = OPTIONAL[name]
     version = _version(name)
+    if version and _numbers(version) < _numbers(LEAST.get(name, "0")):
+        return name, f"{version}, too old", f"{LEAST[name]} or newer adds {what}: {command}"
     return name, version or "not installed", f"adds {what}" + ("" if version else f": {command}")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:2] if part.isdecimal()]
 
 
 def other_owners() -> list[str]:

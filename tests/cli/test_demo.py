@@ -281,5 +281,8 @@ def test_doctor_says_which_command_installs_what(monkeypatch):
         "not installed",
         doctor.OPTIONAL["llvmlite"][0].join(["adds ", ': pip install "genesis-dl[jit]"']),
     )
+    monkeypatch.setattr(doctor, "_version", lambda name: "0.44.0")
+    version, what = doctor.optional_row("llvmlite")[1:]
+    assert version == "0.44.0, too old" and what.startswith("0.45 or newer adds machine code")
     monkeypatch.setattr(doctor, "_version", lambda name: "9.9")
     assert all("pip install" not in text for name in doctor.OPTIONAL for text in doctor.optional_row(name))

@@ -214,3 +214,31 @@ print("llvmlite" in sys.modules)
     assert seen == ["True", "False"]
     objects.clear()
     assert list(folder.iterdir()) == []
+
+
+@compiled
+def test_an_older_llvmlite_is_as_none(folder):
+    """Numba 0.61 brings llvmlite 0.44, which does not read this code."""
+    program = """
+import llvmlite.binding
+llvmlite.binding.llvm_version_info = (15, 0, 7)
+import warnings
+import genesis as torch
+from genesis.kernels.llvm import loops, native
+assert native.binding() is None and native.host() is None and not loops.available()
+x = torch.randn(200, 200)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    print(torch.compile(lambda x: torch.relu(x @ x).sum())(x).item() == torch.relu(x @ x).sum().item())
+print([str(each.message).splitlines()[0] for each in said])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    same, said = done.stdout.splitlines()
+    assert same == "True" and "no llvmlite, or one older than 0.45" in said
+    objects.save(objects.name_of("host", native._seen() or "", suffix=objects.HOST), b"0.44.0\x0015.0.7\0a\0b\0")
+    native.host.cache_clear()
+    try:
+        assert native._seen() is None or native.host() is None
+    finally:
+        native.host.cache_clear()

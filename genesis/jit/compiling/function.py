@@ -206,7 +206,9 @@ class CompiledFunction:
         runs as it is, and the next one is compiled.
         """
         if not loops.available():
-            text = f"{self.reasons.name} is not compiled, it runs as it is: there is no llvmlite"
+            text = (
+                f"{self.reasons.name} is not compiled, it runs as it is: there is no llvmlite, or one older than 0.45"
+            )
             warn_user(message("compile", text, hint='pip install "genesis-dl[jit]"'))
             self._off = True
             return self.original(*args, **kwargs)

@@ -147,8 +147,7 @@ def _definition(name: str, out: Tiles, across: bool) -> str:
     body = "\n".join(out.lines)
     head = f"define void @{name}(ptr %addresses, i64 %chunk) #0 {{"
     parts = [transposes.square_of(out.lanes)] if across else []
-    parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", out.declared()]
-    return "\n".join([*parts, head, f"entry:\n{body}\n  ret void\n}}", loops.attributes()])
+    return "\n".join([*parts, out.declared(), head, f"entry:\n{body}\n  ret void\n}}", loops.attributes()])
 
 
 def pieces(size: int, step: int) -> Iterator[tuple[int, int]]:

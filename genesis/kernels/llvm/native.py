@@ -34,12 +34,19 @@ def _array_data() -> int:
 ARRAY_DATA = _array_data()
 
 
+OLDEST = 20  # of LLVM's versions, that of llvmlite 0.45: before, pointers had the type of what they point to
+
+
 @functools.cache
 def binding() -> ModuleType | None:
-    """llvmlite, ready to compile for this processor; None where it is not installed. (Importing it takes 50 to 100 ms.)"""
+    """llvmlite, ready to compile for this processor; None where it is not installed, or too old. (Importing it takes 50 to
+    100 ms.)
+    """
     try:
         import llvmlite.binding as llvm
     except ImportError:
+        return None
+    if llvm.llvm_version_info[0] < OLDEST:
         return None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -67,7 +74,8 @@ def host() -> Host | None:
     name = objects.name_of("host", seen, suffix=objects.HOST) if (seen := _seen()) is not None else None
     kept = objects.load(name) if name is not None else None
     if kept is not None:
-        return Host(*kept.decode().split("\0"))
+        there = Host(*kept.decode().split("\0"))
+        return there if int(there.llvm.partition(".")[0]) >= OLDEST else None
     llvm = binding()
     if llvm is None:
         return None

@@ -278,6 +278,7 @@ def declarations(lanes: int) -> str:
     ]
     heads.append(f"declare float @llvm.vector.reduce.fmax.v{lanes}f32({vector})")
     heads.append(f"declare double @llvm.vector.reduce.fadd.v{lanes}f64(double, {doubles})")
+    heads.append("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     heads.append("declare double @llvm.sqrt.f64(double)\ndeclare double @llvm.fabs.f64(double)")
     heads.append(f"declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {vector})")
     heads += [f"declare {vector} {ESTIMATE}({vector}, {vector}, i16)"] if lanes == 16 else []

@@ -3,6 +3,9 @@
 The second matrix is packed first: panels of as many columns as a few vectors have, row after row, so that it is read in
 the order of its memory, and the columns beyond its last are whatever is there. Of the first a number at a time is read,
 where it is. A tile of the result, some rows times some vectors, stays in registers while `CHUNK` terms are added.
+
+With AVX2 more is copied, to where those terms of a block are near: rows of the first matrix that lie in columns, and panels
+of a second one that is not packed, for it meets few rows.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ NEAR = 16  # tiles whose sums of parts wait in the cache while those of other pa
 NAME = "gemm_tree"
 FIELDS = (*gemm.FIELDS, "part")
 _DECLARED = """declare i64 @llvm.cttz.i64(i64, i1)
-declare i64 @llvm.bitreverse.i64(i64)
-declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"""
+declare i64 @llvm.bitreverse.i64(i64)"""
 _MULTIPLY = ("a", "b", "c", "spare", "room"), (
     "first", "last", "m", "n", "k", "high", "wide", "row", "step", "line", "part",
 )  # fmt: skip

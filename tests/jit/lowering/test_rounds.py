@@ -172,7 +172,7 @@ PROCESSORS = {
     "NEON": (ARM, "neoverse-n1", 16, "", r"\bfmla\b"),
     "NEON of bfloat16": (ARM, "neoverse-v1", 16, "bfdot", r"\bbfdot\b"),
     "Apple M1": (APPLE, "apple-m1", 16, "", r"\bfmla\."),
-    "Apple M2": (APPLE, "apple-m2", 16, "bfdot", r"\bbfdot\."),
+    "Apple M2": (APPLE, "apple-m2", 16, "bfdot", r"\bbfdot\b"),
 }
 
 
