@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
@@ -28,14 +29,16 @@ def run(
     async_op: bool,
     result: Sequence[Any] = (),
     early: bool = True,
+    site: tuple[CodeType | None, int] | None = None,
 ) -> Work | None:
     """One collective call: agreed on, then done (None), or on its way (a `Work`).
 
     Args:
         early: whether a small transfer may be on its way while that is found out
+        site: where the user called, if somebody has found out
     """
     calls = members.calls
-    call, agreement = calls.begin(name, looks)
+    call, agreement = calls.begin(name, looks, site)
     if async_op:
         return Work(calls, call, agreement, start(), finish, result)
     shape, dtype = looks[:2]

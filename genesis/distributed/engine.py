@@ -45,6 +45,7 @@ class Engine(ABC):
     rank: int
     size: int
     threads = False  # whether several threads may call it at once
+    ahead = 64  # calls that a rank may begin before all ranks have begun the first of them
 
     # ---- combined
 

@@ -14,6 +14,7 @@ from genesis.base.errors import ArgumentError, DeviceError, GraphError, Unsuppor
 from genesis.core.call.writes import bump
 from genesis.core.graph.boundary import LeafArgument
 from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
@@ -27,21 +28,21 @@ class Memory:
 
     Args:
         name: of the collective, for errors
-        writes: whether it is written to
+        writes: whether it is written to, by who calls this
 
     Raises:
         RuntimeError: it has a history and is written to, is no memory of this machine, or cannot be written to
         NotImplementedError: inside of a transform or a trace
     """
 
-    __slots__ = ("copied", "host", "name", "tensor")
+    __slots__ = ("copied", "host", "name", "site", "tensor")
 
     def __init__(self, name: str, tensor: Any, writes: bool = False) -> None:
         if not isinstance(tensor, Tensor):
             raise ArgumentError(message(name, f"expected a tensor, got {type(tensor).__name__}"))
         check_memory(name, tensor, writes)
         array = tensor._array
-        self.name, self.tensor = name, tensor
+        self.name, self.tensor, self.site = name, tensor, site_here() if writes else None
         if isinstance(array, DeviceArray):
             self.copied, self.host = True, memory_of(array).to_host(array)
             return
@@ -52,7 +53,7 @@ class Memory:
         """Put these elements into the tensor, unless they are its memory, and count the write."""
         if values is not self.tensor._array:
             _put(self.tensor._array, values)
-        bump(self.tensor, self.name)
+        bump(self.tensor, self.name, self.site)
 
 
 def apart(out: Memory, sent: Any) -> Any:

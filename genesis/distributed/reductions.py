@@ -16,7 +16,7 @@ from genesis.base.errors import ArgumentError, message
 from genesis.distributed import devices
 from genesis.distributed.calls import Work
 from genesis.distributed.collectives import check_blocks, listed, looks_of, root_of, run
-from genesis.distributed.engine import Host
+from genesis.distributed.engine import Host, Request
 from genesis.distributed.groups import ProcessGroup, group_of
 from genesis.distributed.memory import Memory, apart
 from genesis.distributed.wire import wire
@@ -83,10 +83,11 @@ def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, asyn
     def finish() -> None:
         memory.write(back(sent, engine.size))
 
+    def start() -> Request:
+        return engine.all_reduce(sent, by, not async_op)
+
     looks = host.shape, host.dtype, how
-    return run(
-        "all_reduce", members, looks, lambda: engine.all_reduce(sent, by, not async_op), finish, async_op, (tensor,)
-    )
+    return run("all_reduce", members, looks, start, finish, async_op, (tensor,), site=memory.site)
 
 
 def reduce(

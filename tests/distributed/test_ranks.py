@@ -27,6 +27,7 @@ SAID = {
     "root": (r"rank 0: broadcast f32\[2\] from 0", r"rank 1: broadcast f32\[2\] from 1"),
     "call": (r"rank 0: all_reduce f32\[2\] wrong.py:\d+, rank 1: barrier wrong.py:\d+",),
     "later": (r"mismatch at call 4: rank 0: all_reduce f32\[4\] wrong.py:\d+, rank 1: all_reduce f32\[5\] wrong.py",),
+    "ahead": (r"mismatch at call 4: rank 0: all_reduce f32\[4\] wrong.py:\d+, rank 1: all_reduce f32\[5\] wrong.py",),
     "order": (
         r"mismatch at call 2: rank 0: all_reduce f32\[2\] wrong.py:\d+, rank 1: broadcast f32\[2\] from 0 wrong.py",
     ),

@@ -11,6 +11,7 @@ from together import rank, refused, size
 import genesis
 import genesis.distributed as dist
 from genesis.distributed import ReduceOp
+from genesis.distributed.mpi import _Agreements
 from genesis.distributed.nn.ops import sum_in_tree
 from genesis.kernels.cpu.trees import tree_sum
 from genesis.nn.parallel.shards import sum_of_ranks
@@ -287,6 +288,37 @@ def works():
     dist.monitored_barrier()
 
 
+def many_at_once():
+    """More than what is remembered of those that have begun; what an earlier one came to stays."""
+    pending = [dist.all_reduce(genesis.full((2,), float(i)), async_op=True) for i in range(300)]
+    for i in reversed(range(300)) if rank % 2 else range(300):
+        pending[i].wait()
+        equal(pending[i].result()[0], np.full(2, float(size * i)))
+
+
+def agreements():
+    """Those of an MPI that begins no combination again, too."""
+    if size == 1:
+        return
+    from mpi4py import MPI
+
+    class Older:
+        def __init__(self, comm):
+            self.Iallreduce = comm.Iallreduce
+
+    comm = MPI.COMM_WORLD.Dup()
+    for made in (comm, Older(comm)):
+        found = _Agreements(made, MPI, MPI.IN_PLACE, 4)
+        for number in (1, 2, 3, 4, 5, 2**61 + 7):
+            for own, wanted in ((number, True), (number + ((rank == 1) << 30), False)):
+                one = found.begin(own)
+                while not one.Test():
+                    pass
+                assert one.agreed is wanted, (made, number)
+        found.free()
+    comm.Free()
+
+
 def messages():
     right, left = (rank + 1) % size, (rank - 1) % size
     x = genesis.zeros(3)
@@ -414,6 +446,8 @@ for check in (
     in_pieces,
     sums_in_tree,
     works,
+    many_at_once,
+    agreements,
     messages,
     objects,
     groups,

@@ -49,6 +49,9 @@ if case == "later":  # found at a later wait
     works = [dist.all_reduce(genesis.ones(4 + (rank and i == 2)), async_op=True) for i in range(4)]
     works[-1].wait() if rank else works[2].wait()
     os._exit(7)  # not reached
+if case == "ahead":  # found when what is remembered of a call is to be of another
+    works = [dist.all_reduce(genesis.ones(4 + (rank and i == 2)), async_op=True) for i in range(100)]
+    os._exit(7)  # not reached
 if case == "exception":
     if rank == 1:
         raise KeyError("no such thing")
