@@ -9,7 +9,6 @@ printed when it is found, without what it does not need; the last lines say whic
 
 from __future__ import annotations
 
-import gc
 import random
 import subprocess
 import sys
@@ -40,8 +39,6 @@ def is_native(kind: str, seed: int) -> bool:
 def check(programs: int, seed: int) -> tuple[Counter[str], int]:
     """Counts of how the programs of all kinds ended, and how many were wrong."""
     counts, wrong = Counter[str](), 0
-    gc.collect()
-    gc.freeze()  # a trace asks what holds an object: of what was imported, nothing does, and it is a quarter of the time
     for number in range(programs):
         kind, own = list(KINDS)[number % len(KINDS)], seed + number // len(KINDS)
         native = is_native(kind, own)

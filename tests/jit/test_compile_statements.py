@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import logging
 import math
@@ -9,6 +10,7 @@ import random
 import sys
 import time
 import warnings
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim, utils
+from genesis.jit.compiling import statements
+from genesis.jit.compiling.statements import Functions
 from genesis.testing import fuzz_compile
 
 
@@ -934,3 +938,54 @@ def test_what_python_does_is_not_done_again_by_a_second_derivative():
     with pytest.raises(NotImplementedError, match="its gradient cannot be differentiated again"):
         genesis.autograd.grad(function(genesis.ones(3)), w, create_graph=True)
     assert calls == [0, 1, 2]
+
+
+def logging_in_three_places(model, optimizer):
+    losses, largest, table = [], {}, np.zeros(2)
+
+    def step(x, y):
+        loss = trained(model, optimizer, x, y)
+        losses.append(loss.item())
+        largest["loss"] = max(losses)
+        table[0] += loss.item()
+        return loss
+
+    return step, lambda: [losses, [*largest.values()], [*table]]
+
+
+def test_functions_are_looked_for_once_among_all_objects(monkeypatch, capsys):
+    looked = []
+
+    class Counting:
+        get_objects, get_stats = gc.get_objects, gc.get_stats
+
+        @staticmethod
+        def get_referrers(*codes):
+            looked.append(codes)
+            return gc.get_referrers(*codes)
+
+    monkeypatch.setattr(statements, "gc", Counting)
+    both(logging_in_three_places, capsys)
+    assert len(looked) == 1  # for the first statement; there are two more
+
+
+def test_functions_that_are_made_between_two_attempts_are_found():
+    codes = (lambda: None).__code__, (lambda: 1).__code__
+    found = Functions()
+    users = [FunctionType(codes[0], {}) for _ in range(2)]
+    assert {id(f) for f in found.of(codes[:1])} >= {*map(id, users)}
+    users += [FunctionType(code, {}) for code in codes]
+    users.append(FunctionType(codes[0], {}))
+    del users[0]
+    for _ in range(2):
+        assert [any([f is user for f in found.of(codes)]) for user in users] == [True] * 4
+        gc.collect()  # nothing is young any more
+    assert all(f.__code__ in codes for f in found.of(codes))
+
+
+def test_objects_that_the_collector_never_looks_at(capsys):
+    gc.freeze()
+    try:
+        both(logging_in_three_places, capsys)
+    finally:
+        gc.unfreeze()

@@ -100,6 +100,8 @@ class Watch(Reads):
 
     def __enter__(self) -> Watch:
         self._before, self._collects = sys.getprofile(), gc.isenabled()
+        if gc.get_freeze_count():  # what holds an object, and what has some code, is not found among what is frozen
+            gc.unfreeze()
         gc.collect(0)  # what is young from now on was made meanwhile
         gc.disable()
         self.seeing = self._events()

@@ -17,6 +17,7 @@ import gc
 import inspect
 import linecache
 import textwrap
+import weakref
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
@@ -284,15 +285,52 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 # ---- functions
 
 
+class Functions:
+    """Those that have some code, found among all objects there are when a code is first asked for (0.1 s where these are a
+    million), and then among those that were made since: while the collector waits, these are in the young generations.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[CodeType, list[weakref.ref[FunctionType]]]] = {}
+        self._collections = _collections()
+
+    def of(self, codes: Collection[CodeType]) -> list[FunctionType]:
+        if self._collections != _collections():  # what was young may be old
+            self._known, self._collections = {}, _collections()
+        known = {id(code): code for code in codes if id(code) in self._known}
+        anew = {id(code): code for code in codes if id(code) not in self._known}
+        functions = [f for code in known.values() for f in self._alive(code)]
+        if known:
+            young = [*gc.get_objects(generation=0), *gc.get_objects(generation=1)]
+            functions += [f for f in young if type(f) is FunctionType and id(f.__code__) in known]
+        if anew:
+            self._known |= {at: (code, []) for at, code in anew.items()}
+            for f in gc.get_referrers(*anew.values()):
+                if type(f) is FunctionType and id(f.__code__) in anew:
+                    self._known[id(f.__code__)][1].append(weakref.ref(f))
+                    functions.append(f)
+        return functions
+
+    def _alive(self, code: CodeType) -> Iterator[FunctionType]:
+        for ref in self._known[id(code)][1]:
+            f = ref()
+            if f is not None and f.__code__ is code:
+                yield f
+
+
+def _collections() -> list[int]:
+    """How often the collector looked at what is older than young."""
+    return [generation["collections"] for generation in gc.get_stats()[1:]]
+
+
 @contextmanager
-def rewritten(codes: Iterable[Rewritten]) -> Iterator[None]:
+def rewritten(codes: Iterable[Rewritten], functions: Functions) -> Iterator[None]:
     """Functions have their new code, for a block."""
-    changed: list[tuple[FunctionType, CodeType]] = []
     known = {id(one.code): one for one in codes}
+    changed: list[tuple[FunctionType, CodeType]] = []
     try:
-        users = gc.get_referrers(*[one.code for one in known.values()]) if known else ()  # among all objects there are
-        for f in users:
-            if isinstance(f, FunctionType) and id(f.__code__) in known:
+        for f in functions.of([one.code for one in known.values()]):
+            if id(f.__code__) in known:  # it may be found twice
                 changed.append((f, f.__code__))
                 f.__code__ = known[id(f.__code__)].now
         yield

@@ -29,7 +29,7 @@ from genesis.jit.compiling.joint import Decided, Joint, JointTracer
 from genesis.jit.compiling.leaves import Asked, NotKept
 from genesis.jit.compiling.library import told_of
 from genesis.jit.compiling.slots import UNREAD, Slot, Slots, overlapping
-from genesis.jit.compiling.statements import rewritten
+from genesis.jit.compiling.statements import Functions, rewritten
 from genesis.jit.compiling.stops import Anew, Conflict, Effect, Late, Leaked, Moving, Stopped
 from genesis.jit.compiling.surroundings import changed, surroundings
 from genesis.jit.compiling.taken import Taken
@@ -137,6 +137,7 @@ class Tracing:
         """
         taken, keeps = self.taken, self.keeps
         self.taken, self.ran = taken.copied(), False
+        self.functions = Functions()
         try:
             return self._attempted(args, kwargs, first)
         except (Exception, Stopped, Leaked, Conflict, Anew, Moving) as error:
@@ -158,7 +159,7 @@ class Tracing:
             given = self._given(args, kwargs, loaded)
             self.drawn = dict[int, Any]() if self.draws else None
             try:
-                with rewritten(self.taken.statements.values()):
+                with rewritten(self.taken.statements.values(), self.functions):
                     traced, decided = self._traced(watch, call, loaded, given)
                     graph = traced.forward if isinstance(traced, Joint) else traced
                     for slot in overlapping(decided.slots, loaded, graph, tree_flatten((args, kwargs))[0]):

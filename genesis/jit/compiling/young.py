@@ -55,9 +55,10 @@ def is_young(x: Any) -> bool:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         return owner.base is None and not is_held(x) and (owner is x or not is_held(owner))
-    if not gc.is_tracked(x) or isinstance(x, dict):
+    if not gc.is_tracked(x):
         return not is_held(x)
-    return id(x) in map(id, reversed(gc.get_objects(generation=0)))  # the newest first: most are asked for at once
+    newest = id(x) in map(id, reversed(gc.get_objects(generation=0)))  # the newest first: most are asked for at once
+    return newest and not (isinstance(x, dict) and is_held(x))
 
 
 def is_held(x: Any) -> bool:
