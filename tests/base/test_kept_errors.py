@@ -17,6 +17,7 @@ import genesis.nn.functional as F
 from genesis import nn
 from genesis.base import kept_errors
 
+pytestmark = pytest.mark.usefixtures("only_new_garbage")
 Keep = Callable[[Any], Any]
 
 

@@ -28,7 +28,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(request):
+def _nothing_is_left(request, only_new_garbage):
     before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     yield
     gc.collect()
