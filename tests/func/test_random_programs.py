@@ -24,10 +24,13 @@ def test_a_hundred_programs():
 
 
 @pytest.mark.slow
-def test_three_thousand_programs():
-    counts, wrong = check(3000)
+@pytest.mark.parametrize("seed", range(0, 3000, 500))
+def test_three_thousand_programs(seed):
+    counts, wrong = check(500, seed)
     assert not wrong, explain(wrong)
-    assert counts["trace equal"] > 2700 and counts["vmap equal"] > 2700 and counts["jvp equal"] > 2400
+    with_gradient = 500 - counts["no gradient"]
+    assert with_gradient > 440 and counts["trace equal"] == with_gradient
+    assert counts["vmap equal"] >= with_gradient - 2 and counts["jvp equal"] > 400
 
 
 def views_are_copies(monkeypatch):
