@@ -17,11 +17,11 @@ import gc
 import inspect
 import linecache
 import textwrap
-import weakref
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
 from genesis.core.graph.tracing import tracer
 
@@ -291,31 +291,25 @@ class Functions:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[CodeType, list[weakref.ref[FunctionType]]]] = {}
+        self._known: dict[int, tuple[CodeType, WeakSet[FunctionType]]] = {}
         self._collections = _collections()
 
     def of(self, codes: Collection[CodeType]) -> list[FunctionType]:
         if self._collections != _collections():  # what was young may be old
             self._known, self._collections = {}, _collections()
-        known = {id(code): code for code in codes if id(code) in self._known}
+        known = {id(code) for code in codes if id(code) in self._known}
         anew = {id(code): code for code in codes if id(code) not in self._known}
-        functions = [f for code in known.values() for f in self._alive(code)]
+        functions = [f for at in known for f in self._known[at][1] if id(f.__code__) == at]
         if known:
             young = [*gc.get_objects(generation=0), *gc.get_objects(generation=1)]
             functions += [f for f in young if type(f) is FunctionType and id(f.__code__) in known]
         if anew:
-            self._known |= {at: (code, []) for at, code in anew.items()}
+            self._known |= {at: (code, WeakSet()) for at, code in anew.items()}
             for f in gc.get_referrers(*anew.values()):
                 if type(f) is FunctionType and id(f.__code__) in anew:
-                    self._known[id(f.__code__)][1].append(weakref.ref(f))
+                    self._known[id(f.__code__)][1].add(f)
                     functions.append(f)
         return functions
-
-    def _alive(self, code: CodeType) -> Iterator[FunctionType]:
-        for ref in self._known[id(code)][1]:
-            f = ref()
-            if f is not None and f.__code__ is code:
-                yield f
 
 
 def _collections() -> list[int]:
@@ -326,8 +320,8 @@ def _collections() -> list[int]:
 @contextmanager
 def rewritten(codes: Iterable[Rewritten], functions: Functions) -> Iterator[None]:
     """Functions have their new code, for a block."""
-    known = {id(one.code): one for one in codes}
     changed: list[tuple[FunctionType, CodeType]] = []
+    known = {id(one.code): one for one in codes}
     try:
         for f in functions.of([one.code for one in known.values()]):
             if id(f.__code__) in known:  # it may be found twice
