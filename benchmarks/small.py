@@ -1,4 +1,5 @@
-"""Small calls of a training loop beside PyTorch's: views, parts, indices, choices, integers and writes on tensors of 10 x 16.
+"""Small calls of a training loop beside PyTorch's, on tensors of 10 x 16: views, parts, indices, choices, integers,
+writes, layers and losses.
 
     python benchmarks/small.py [--rounds 5] [--write]
 
@@ -8,6 +9,7 @@ Prints microseconds, the least of all rounds, and the ratio of the two.
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +28,7 @@ def calls(lib: Any) -> dict[str, Callable[[], Any]]:
     x, y, out = (lib.tensor(rng.normal(size=(10, 16)).astype("float32")) for _ in range(3))
     w = x.clone().requires_grad_()
     labels, mask, rows, functional = lib.tensor(rng.integers(0, 16, 10)), x > 0, [x[0], x[1], x[2]], lib.nn.functional
-    column = labels.reshape(10, 1)
+    column, few = labels.reshape(10, 1), labels[:4] % 10
     return {
         "`x[3]`": lambda: x[3],
         "`x[2:5]`": lambda: x[2:5],
@@ -61,6 +63,70 @@ def calls(lib: Any) -> dict[str, Callable[[], Any]]:
         "`x.copy_(y)`": lambda: out.copy_(y),
         "`randn(10, 16)`": lambda: lib.randn(10, 16),
         "`arange(10)`": lambda: lib.arange(10),
+        "`x.std(1)`": lambda: x.std(1),
+        "`x.var()`": lambda: x.var(),
+        "`x.cummax(1)`": lambda: x.cummax(1),
+        "`x.logsumexp(1)`": lambda: x.logsumexp(1),
+        "`randperm(10)`": lambda: lib.randperm(10),
+        "`x[labels]`": lambda: x[few],
+        "`x.softmax(1)`": lambda: x.softmax(1),
+        "`softmax`, recorded": lambda: w.softmax(1),
+    } | layers(lib, functional, x, y, labels)
+
+
+def layers(lib: Any, functional: Any, x: Any, y: Any, labels: Any) -> dict[str, Callable[[], Any]]:
+    """Layers and losses of the same numbers; "with gradients" from the call to the end of its backward."""
+
+    def both(run: Callable[[Any], Any]) -> Callable[[], Any]:
+        w, g = x.clone().requires_grad_(), y
+
+        def step() -> None:
+            out = run(w)
+            out.backward(g if out.shape == g.shape else None)
+            w.grad = None
+
+        return step
+
+    image, heads = x.reshape(1, 2, 8, 10), x.reshape(1, 2, 5, 16)
+    weight, bias, mean, var = [row.clone() for row in (y[0], y[1], y[2], y[3] * y[3])]
+    near = lib.zeros(1, 4, 4, 2)
+    tried = {
+        "relu": lambda x: functional.relu(x),
+        "gelu": lambda x: functional.gelu(x),
+        "silu": lambda x: functional.silu(x),
+        "softplus": lambda x: functional.softplus(x),
+        "softmax": lambda x: functional.softmax(x, 1),
+        "log_softmax": lambda x: functional.log_softmax(x, 1),
+        "layer_norm": lambda x: functional.layer_norm(x, (16,), weight, bias),
+        "rms_norm": lambda x: functional.rms_norm(x, (16,), weight),
+        "batch_norm": lambda x: functional.batch_norm(x, mean, var, weight, bias, training=True),
+        "batch_norm, evaluated": lambda x: functional.batch_norm(x, mean, var, weight, bias),
+        "group_norm": lambda x: functional.group_norm(x, 4, weight, bias),
+        "normalize": lambda x: functional.normalize(x),
+        "cosine_similarity": lambda x: functional.cosine_similarity(x, y),
+        "dropout": lambda x: functional.dropout(x, 0.5, True),
+        "linear": lambda x: functional.linear(x, y, bias[:10]),
+        "cross_entropy": lambda x: functional.cross_entropy(x, labels),
+        "nll_loss": lambda x: functional.nll_loss(x, labels),
+        "mse_loss": lambda x: functional.mse_loss(x, y),
+        "smooth_l1_loss": lambda x: functional.smooth_l1_loss(x, y),
+        "binary_cross_entropy_with_logits": lambda x: functional.binary_cross_entropy_with_logits(x, y),
+        "kl_div": lambda x: functional.kl_div(x, y, reduction="batchmean"),
+    }
+    calls = {}
+    for name, run in tried.items():
+        calls[f"`{name}`"] = functools.partial(run, x)
+        if run(x).shape in (x.shape, ()):
+            calls[f"`{name}`, with gradients"] = both(run)
+    return calls | {
+        "`scaled_dot_product_attention`": lambda: functional.scaled_dot_product_attention(heads, heads, heads),
+        "`max_pool2d`": lambda: functional.max_pool2d(image, 2),
+        "`avg_pool2d`": lambda: functional.avg_pool2d(image, 2),
+        "`pad` by reflection": lambda: functional.pad(image, (1, 1, 1, 1), mode="reflect"),
+        "`pixel_shuffle`": lambda: functional.pixel_shuffle(x.reshape(1, 4, 4, 10), 2),
+        "`interpolate`, nearest": lambda: functional.interpolate(image, scale_factor=2),
+        "`grid_sample`, nearest": lambda: functional.grid_sample(image, near, mode="nearest", align_corners=False),
+        "`unfold`": lambda: functional.unfold(image, 3),
     }
 
 
