@@ -19,6 +19,7 @@ import numpy as np
 from genesis.arrays.memory import LENT
 from genesis.base import blas
 from genesis.base.threads import in_parallel
+from genesis.kernels.llvm.native import ARRAY_DATA
 
 LARGE = 1 << 17  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
@@ -125,16 +126,19 @@ def aligned(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def address(array: Any) -> int:
-    """Where a contiguous array begins. (``array.ctypes.data`` takes 1.2 us, this 0.4.)
+    """Where a contiguous array of NumPy's begins. (``array.ctypes.data`` takes 1.2 us, this 0.15: it reads the word of the
+    array's object that says it.)
 
     >>> a = np.ones(3)
     >>> address(a) == a.ctypes.data
     True
     """
-    try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
-    except (TypeError, ValueError):  # one that cannot be written to, or has no elements
-        return int(array.ctypes.data)
+    if ARRAY_DATA:
+        return _word(id(array) + ARRAY_DATA).value
+    return int(array.ctypes.data)
+
+
+_word = ctypes.c_size_t.from_address
 
 
 def contiguous(array: Any) -> Any:
