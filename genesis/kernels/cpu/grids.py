@@ -1,4 +1,7 @@
-"""`grid_sample` of float32 images between their elements, compiled, where llvmlite is."""
+"""`grid_sample` of float32 images, between their elements or at the nearest ones, compiled, where llvmlite is.
+
+The composition has ten calls for each corner of each point: a kernel pays from the first point on.
+"""
 
 from __future__ import annotations
 
@@ -19,34 +22,32 @@ from genesis.kernels.native import runtime
 
 def _fits(input: Any, grid: Any, mode: Any, padding_mode: Any, align_corners: Any) -> bool:
     return (
-        mode == "bilinear"
+        mode in ("bilinear", "nearest")
         and padding_mode in ("zeros", "border", "reflection")
         and input.dtype == grid.dtype == F32
         and input.ndim == grid.ndim == 4
         and input.shape[0] == grid.shape[0]
         and grid.shape[3] == 2
         and 0 < math.prod(input.shape[1:]) < 1 << 31
-        and grid.size * input.shape[1] >= LARGE["elements"]
         and loops.available()
-        and grid.shape[1] * grid.shape[2] >= loops.width() // 4
     )
 
 
 @functools.cache
-def _loop(name: str, border: str, corners: bool) -> Any:
+def _loop(name: str, lanes: int, mode: str, border: str, corners: bool) -> Any:
     pointers = {"forward": grids.FORWARD, "grid_gradient": grids.GRID, "input_gradient": grids.INPUT}[name]
-    code = getattr(grids, name)(loops.width() // 4, border, corners)
-    return native.nest(name, code, len(pointers), len(grids.SIZES))
+    return native.nest(name, getattr(grids, name)(lanes, mode, border, corners), len(pointers), len(grids.SIZES))
 
 
-def _call(name: str, border: str, corners: bool, input: Any, grid: Any, *arrays: Any) -> None:
+def _call(name: str, options: tuple[str, str, bool], input: Any, grid: Any, *arrays: Any) -> None:
     examples, channels, height, width = input.shape
     points = grid.shape[1] * grid.shape[2]
-    blocks = -(-points // (loops.width() // 4))
+    lanes = min(loops.width() // 4, 1 << max(points.bit_length() - 1, 0))
+    blocks = -(-points // lanes)
     count = examples if name == "input_gradient" else examples * blocks
     slices = 1 if 8 * points * channels * examples < LARGE["for threads"] else None
     addresses = [memory.address(a) for a in arrays]
-    runtime.in_slices(_loop(name, border, corners), addresses, count, (points, blocks, channels, height, width), slices)
+    runtime.in_slices(_loop(name, lanes, *options), addresses, count, (points, blocks, channels, height, width), slices)
 
 
 @attach(
@@ -62,19 +63,21 @@ def grid_sample(input: Any, grid: Any, mode: str, padding_mode: str, align_corne
     """The kernel of `genesis.nn.functional.grid_sample`."""
     x, points = np.ascontiguousarray(input), np.ascontiguousarray(grid)
     out = memory.empty((*x.shape[:2], *points.shape[1:3]), F32)
-    _call("forward", padding_mode, bool(align_corners), x, points, x, points, out)
+    _call("forward", (mode, padding_mode, bool(align_corners)), x, points, x, points, out)
     return out, (input, grid, mode, padding_mode, align_corners)
 
 
 @grid_sample.backward(reads=("input", "grid"))
 def _(g: Any, kept: Any, needs: Any) -> Any:
-    input, grid, _, border, corners = kept
-    g, x, points = (np.ascontiguousarray(a) for a in (g, input, grid))
+    input, grid, mode, border, corners = kept
+    options, (g, x, points) = (mode, border, bool(corners)), (np.ascontiguousarray(a) for a in (g, input, grid))
     gx = ggrid = None
     if needs[0]:
         gx = np.zeros(x.shape, F32)
-        _call("input_gradient", border, bool(corners), x, points, g, points, gx)
-    if needs[1]:
+        _call("input_gradient", options, x, points, g, points, gx)
+    if needs[1] and mode == "nearest":
+        ggrid = np.zeros(points.shape, F32)  # it is the same element all around
+    elif needs[1]:
         ggrid = memory.empty(points.shape, F32)
-        _call("grid_gradient", border, bool(corners), x, points, g, x, points, ggrid)
+        _call("grid_gradient", options, x, points, g, x, points, ggrid)
     return gx, ggrid

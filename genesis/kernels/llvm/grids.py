@@ -1,5 +1,5 @@
-"""LLVM code for images (examples, channels, height, width) of float32 numbers between the elements of which is read: a
-vector of points at a time.
+"""LLVM code for images (examples, channels, height, width) of float32 numbers that are read at any points, between their
+elements ("bilinear") or at the nearest one: a vector of points at a time.
 
 The points of an example are blocks of a vector; the last block has some points of the one before again, which get the
 same results.
@@ -7,6 +7,7 @@ same results.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from genesis.kernels.llvm.nests import Code
@@ -18,35 +19,40 @@ INPUT = ("g", "grid", "gx")
 
 
 @dataclass(frozen=True)
-class Corner:
-    """One of the four elements around each point."""
+class Element:
+    """An element of the image for each point."""
 
     offset: str  # in the image, 0 where it is outside
     inside: str
+
+
+@dataclass(frozen=True)
+class Corner(Element):
+    """One of the four elements around each point."""
+
     weight: str
     across: str  # how the weight changes with the column,
     down: str  # and with the row
 
 
-def forward(lanes: int, border: str, corners: bool) -> str:
+def forward(lanes: int, mode: str, border: str, corners: bool) -> str:
     """The function ``forward``: all channels of blocks of points from ``first`` to ``last``, which go on through the
     examples.
     """
     code = _Points(lanes, border, corners)
     with code.loop("%first", "%last", "1") as block:
         example, start = code.begin(block.index)
-        around, _ = code.around(code.add(code.times(example, "%points"), start))
+        at = code.add(code.times(example, "%points"), start)
+        read = code.nearest(at) if mode == "nearest" else code.around(at)[0]
         with code.loop("0", "%channels", "1") as channel:
             plane = code.plane(example, channel.index)
-            image, total = code.image("%x", plane), code.constant(0.0)
-            for corner in around:
-                total = code.plus(total, code.mul(code.gather(image, corner), corner.weight))
-            code.store(total, "%out", code.add(code.times(plane, "%points"), start))
+            image = code.image("%x", plane)
+            code.store(code.read(image, read), "%out", code.add(code.times(plane, "%points"), start))
     return code.function("forward", FORWARD, SIZES)
 
 
-def grid_gradient(lanes: int, border: str, corners: bool) -> str:
-    """The function ``grid_gradient``: of the points of blocks from ``first`` to ``last``."""
+def grid_gradient(lanes: int, mode: str, border: str, corners: bool) -> str:
+    """The function ``grid_gradient``: of the points of blocks from ``first`` to ``last``, for "bilinear"."""
     code = _Points(lanes, border, corners)
     with code.loop("%first", "%last", "1") as block:
         example, start = code.begin(block.index)
@@ -63,15 +69,15 @@ def grid_gradient(lanes: int, border: str, corners: bool) -> str:
                 sums = [code.plus(s, code.mul(element, c)) for s, c in zip(sums, changes, strict=True)]
             channel.next = [code.plus(t, code.mul(s, g)) for t, s in zip(channel.values, sums, strict=True)]
         across, down = (code.mul(t, slope) for t, slope in zip(channel.values, slopes, strict=True))
+        pairs = [f"i32 {i}" for lane in range(lanes) for i in (lane, lane + lanes)]
         for half in (0, 1):
-            lane = range(half * lanes // 2, (half + 1) * lanes // 2)
-            order = ", ".join(f"i32 {i}, i32 {i + lanes}" for i in lane)
+            order = ", ".join(pairs[half * lanes : (half + 1) * lanes])
             mixed = code.put(f"shufflevector {code.vector} {across}, {code.vector} {down}, <{lanes} x i32> <{order}>")
             code.store(mixed, "%ggrid", code.add(code.times(at, "2"), str(half * lanes)))
     return code.function("grid_gradient", GRID, SIZES)
 
 
-def input_gradient(lanes: int, border: str, corners: bool) -> str:
+def input_gradient(lanes: int, mode: str, border: str, corners: bool) -> str:
     """The function ``input_gradient``: what comes back to each element of examples from ``first`` to ``last`` is added to
     what is there, point by point.
     """
@@ -81,13 +87,14 @@ def input_gradient(lanes: int, border: str, corners: bool) -> str:
         code.loop("0", "%blocks", "1") as block,
     ):
         start, new = code.start(block.index)
-        around, _ = code.around(code.add(code.times(example.index, "%points"), start))
+        at = code.add(code.times(example.index, "%points"), start)
+        written = code.nearest(at) if mode == "nearest" else code.around(at)[0]
         with code.loop("0", "%channels", "1") as channel:
             plane = code.plane(example.index, channel.index)
             image, g = code.image("%gx", plane), code.load("%g", code.add(code.times(plane, "%points"), start))
-            for corner in around:
+            for corner in written:
                 counted = code.put(f"and <{lanes} x i1> {corner.inside}, {new}")
-                part = code.mul(g, corner.weight)
+                part = code.mul(g, corner.weight) if isinstance(corner, Corner) else g
                 part = code.put(f"select <{lanes} x i1> {counted}, {code.vector} {part}, {code.vector} zeroinitializer")
                 for lane in range(lanes):
                     one = code.put(f"extractelement {code.numbers} {corner.offset}, i32 {lane}")
@@ -129,7 +136,16 @@ class _Points(Code):
     def image(self, base: str, plane: str) -> str:
         return self.at(base, self.times(plane, self.size))
 
-    def gather(self, image: str, corner: Corner) -> str:
+    def read(self, image: str, elements: Sequence[Element]) -> str:
+        """The sum of corners by their weights, or an element as it is."""
+        total = self.constant(0.0)
+        for each in elements:
+            if not isinstance(each, Corner):
+                return self.gather(image, each)
+            total = self.plus(total, self.mul(self.gather(image, each), each.weight))
+        return total
+
+    def gather(self, image: str, corner: Element) -> str:
         """An element for each point, 0 outside."""
         lanes = self.lanes
         addresses = self.put(f"getelementptr float, ptr {image}, {self.numbers} {corner.offset}")
@@ -138,20 +154,36 @@ class _Points(Code):
 
     # ---- points
 
-    def around(self, at: str) -> tuple[list[Corner], list[str]]:
-        """The corners of a vector of points, and how much the column and the row change with the numbers of the grid."""
+    def axes(self, at: str) -> list[tuple[str, str]]:
+        """The numbers of the grid for a vector of points, across and down, and the sizes of the image there."""
         begin = self.times(at, "2")
         low, high = self.load("%grid", begin), self.load("%grid", self.add(begin, str(self.lanes)))
-        columns, rows = (self.axis(self.every_other(low, high, i), n) for i, n in ((0, "%width"), (1, "%height")))
+        return [(self.every_other(low, high, i), n) for i, n in ((0, "%width"), (1, "%height"))]
+
+    def nearest(self, at: str) -> list[Element]:
+        """The elements nearest to a vector of points; of two as near the one with an even index."""
+        elements = []
+        for g, n in self.axes(at):
+            position, _, last = self.position(g, n)
+            elements.append(self.element(self.call("rint", position), last))
+        (x, fits_x), (y, fits_y) = elements
+        return [Element(self.offset(y, x), self.put(f"and <{self.lanes} x i1> {fits_x}, {fits_y}"))]
+
+    def offset(self, row: str, column: str) -> str:
+        before = self.put(f"mul {self.numbers} {row}, {self.whole('%width')}")
+        return self.put(f"add {self.numbers} {before}, {column}")
+
+    def around(self, at: str) -> tuple[list[Corner], list[str]]:
+        """The corners of a vector of points, and how much the column and the row change with the numbers of the grid."""
+        columns, rows = (self.axis(g, n) for g, n in self.axes(at))
         corners = []
         for down in (0, 1):
             for across in (0, 1):
                 (x, fits_x, share_x, sign_x), (y, fits_y, share_y, sign_y) = columns[0][across], rows[0][down]
                 inside = self.put(f"and <{self.lanes} x i1> {fits_x}, {fits_y}")
-                width = self.whole("%width")
-                offset = self.put(f"add {self.numbers} {self.put(f'mul {self.numbers} {y}, {width}')}, {x}")
                 weight = self.mul(share_y, share_x)
-                corners.append(Corner(offset, inside, weight, self.mul(share_y, sign_x), self.mul(share_x, sign_y)))
+                changes = self.mul(share_y, sign_x), self.mul(share_x, sign_y)
+                corners.append(Corner(self.offset(y, x), inside, weight, *changes))
         return corners, [columns[1], rows[1]]
 
     def every_other(self, low: str, high: str, first: int) -> str:
@@ -169,6 +201,14 @@ class _Points(Code):
         """Along one dimension, of the neighbours on both sides: which it is, whether it is inside, its share, and the
         sign by which that changes; and the slope of the position.
         """
+        at, slope, last = self.position(g, n)
+        one, low = self.constant(1.0), self.call("floor", at)
+        above = self.plus(low, one)
+        sides = [(low, self.minus(above, at), self.constant(-1.0)), (above, self.minus(at, low), one)]
+        return [(*self.element(where, last), share, sign) for where, share, sign in sides], slope
+
+    def position(self, g: str, n: str) -> tuple[str, str, str]:
+        """Where numbers of the grid are among so many elements, how that changes with them, and the last position."""
         one, size = self.constant(1.0), self.put(f"sitofp {self.numbers} {self.whole(n)} to {self.vector}")
         last = self.minus(size, one)
         if self.corners:
@@ -177,11 +217,7 @@ class _Points(Code):
         else:
             slope = self.mul(size, self.constant(0.5))
             at = self.mul(self.minus(self.mul(self.plus(g, one), size), one), self.constant(0.5))
-        at, slope = self.bordered(at, slope, size, last)
-        low = self.call("floor", at)
-        above = self.plus(low, one)
-        sides = [(low, self.minus(above, at), self.constant(-1.0)), (above, self.minus(at, low), one)]
-        return [(*self.element(where, last), share, sign) for where, share, sign in sides], slope
+        return *self.bordered(at, slope, size, last), last
 
     def element(self, at: str, last: str) -> tuple[str, str]:
         """A whole position as an integer, 0 outside, and whether it is inside."""

@@ -274,7 +274,7 @@ def declarations(lanes: int) -> str:
     vector, doubles = f"<{lanes} x float>", f"<{lanes} x double>"
     heads = [
         f"declare {vector} @llvm.{what}.v{lanes}f32({', '.join([vector] * count)})"
-        for what, count in {"fmuladd": 3, "fabs": 1, "copysign": 2, "maxnum": 2, "floor": 1}.items()
+        for what, count in {"fmuladd": 3, "fabs": 1, "copysign": 2, "maxnum": 2, "floor": 1, "rint": 1}.items()
     ]
     heads.append(f"declare float @llvm.vector.reduce.fmax.v{lanes}f32({vector})")
     heads.append(f"declare double @llvm.vector.reduce.fadd.v{lanes}f64(double, {doubles})")

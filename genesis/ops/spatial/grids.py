@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
@@ -135,7 +136,9 @@ def grid_sample(
         return _cubic(input, positions, sizes, padding_mode, corners)
     positions = [_inside(at, n, padding_mode, corners) for at, n in zip(positions, sizes, strict=True)]
     if mode == "nearest":
-        return _read(input, [at.detach().round() for at in positions], sizes)  # type: ignore[attr-defined]
+        elements = _read(input, [at.detach().round() for at in positions], sizes)  # type: ignore[attr-defined]
+        always = ones((), dtype=dtypes.bool, device=input.device)
+        return where(always, elements, positions[0].unsqueeze(1))  # the gradient of the grid is zeros
     return _between(input, positions, sizes)
 
 
