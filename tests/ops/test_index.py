@@ -440,3 +440,80 @@ def test_masks_of_tensors_without_elements_must_fit_too(write):
         with pytest.raises(IndexError, match=r"a mask of shape \[0\] does not fit sizes \[3\]"):
             look(key)
     assert look(mask) == (0, 3) and look((mask, nothing)) == (0,) and look((None, mask)) == (1, 0, 3)
+
+
+# ---- along a dimension
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("size", [(3, 5), (2, 3), (3, 1), (0, 3)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_gather_and_scatter_as_pytorch(dim, size, turned):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    rng = np.random.default_rng(0)
+    numbers, source = rng.normal(size=(4, 5)).astype("f4"), rng.normal(size=(4, 5)).astype("f4")
+    at = np.stack([rng.permutation((4, 5)[dim])[: max(size)] for _ in range(max(size))])  # no place twice
+    at = (at.T if dim == 0 else at)[: size[0], : size[1]]
+    at = np.asfortranarray(at) if turned else np.ascontiguousarray(at)
+    results = []
+    for lib in (genesis, torch):
+        x, y, index = lib.tensor(numbers), lib.tensor(source), lib.from_numpy(at)
+        w = lib.tensor(numbers, requires_grad=True)
+        picked = w.gather(dim, index)
+        picked.sum().backward()
+        values = [2.5, 2, -0.0, float("inf"), float("nan"), y, y[: size[0], : size[1]]]
+        made = [x.gather(dim, index), picked.detach(), w.grad, *(x.scatter(dim, index, value) for value in values)]
+        results.append([each.numpy() for each in made])
+        assert lib.equal(x, lib.tensor(numbers))
+    x, index = genesis.tensor(numbers), genesis.from_numpy(at)
+    assert genesis.equal(x.scatter(dim, index, genesis.tensor(2.5)), x.scatter(dim, index, 2.5))
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
+def test_any_integers_name_elements(dtype):
+    x, index = genesis.arange(12.0).reshape(3, 4), genesis.tensor([[3], [0], [2]]).to(getattr(genesis, dtype))
+    assert x.gather(1, index).tolist() == [[3.0], [4.0], [10.0]]
+    assert x.scatter(1, index, -1.0).sum(1).tolist() == [2.0, 17.0, 27.0]
+    assert x.gather(1, genesis.zeros(0, dtype=index.dtype)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("dim", "index", "error", "text"),
+    [
+        (1, [[0], [-1]], IndexError, "index -1 is out of range for dim 1 of size 3"),
+        (-1, [[0], [3]], IndexError, "index 3 is out of range for dim 1 of size 3"),
+        (0, [[0, 1, 2]], IndexError, "index 2 is out of range for dim 0 of size 2"),
+        (1, [0, 1], RuntimeError, "index has 1 dimensions, input 2"),
+        (1, [[0], [0], [0]], RuntimeError, "index of shape [3, 1] is larger than the input [2, 3] outside dim 1"),
+        (2, [[0]], IndexError, "dim 2 is out of range for 2 dimensions"),
+        (-3, [[0]], IndexError, "dim -3 is out of range for 2 dimensions"),
+        (1, [[0.5]], IndexError, "tensors used as indices must be integer or bool, got genesis.float32"),
+    ],
+)
+def test_what_names_no_elements_is_refused(dim, index, error, text):
+    x, index = genesis.ones(2, 3), genesis.tensor(index)
+    with pytest.raises(error) as caught:
+        x.gather(dim, index)
+    assert str(caught.value).startswith(f"gather: {text}")
+    with pytest.raises(error) as caught:
+        x.scatter(dim, index, 1.0)
+    assert str(caught.value).startswith(f"scatter: {text}")
+
+
+def test_numbers_that_do_not_fit_are_no_different_in_scatter():
+    index = genesis.tensor([1])
+    assert genesis.zeros(2).scatter(0, index, 1e39).tolist() == [0.0, float("inf")]
+    assert genesis.zeros(2, dtype=genesis.float64).scatter(0, index, 1e39).tolist() == [0.0, 1e39]
+    assert genesis.zeros(2, dtype=genesis.bfloat16).scatter(0, index, 1.0).tolist() == [0.0, 1.0]
+    assert genesis.zeros(2, dtype=genesis.int64).scatter(0, index, 7).tolist() == [0, 7]
+    with pytest.raises(RuntimeError, match="300 does not fit"):
+        genesis.zeros(2, dtype=genesis.int8).scatter(0, index, 300)
+
+
+def test_a_scatter_of_a_number_has_the_gradient_of_the_rest():
+    x = genesis.ones(3, requires_grad=True)
+    (x * 2).scatter(0, genesis.tensor([1]), 5.0).sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 2.0]

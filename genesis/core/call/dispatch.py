@@ -149,7 +149,7 @@ def path_of(op: Op) -> Callable[..., Any]:
     """Which of the paths below an op takes."""
 
     def rebind(attached: Any) -> None:
-        op.silent = attached if op.kind.views else partial(_first_call, op)
+        op.silent = attached if op.kind.views or op.quiet else partial(_first_call, op)
 
     rebind(op.kernel)
     op.shortcuts.append(rebind)

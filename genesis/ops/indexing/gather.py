@@ -22,16 +22,19 @@ from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.indexing.adding import add_at, positions_of
 from genesis.ops.indexing.index import check_index, index_by
-from genesis.ops.indexing.keys import as_index, in_range
+from genesis.ops.indexing.keys import all_within, as_index, in_range
 from genesis.ops.pointwise.choice import gate, where
 
-_ALL = "fcib"
+_ALL, _I64 = "fcib", np.dtype(np.int64)
 
 
 def _along(name: str, input: Tensor, dim: int, index: Any, reads: bool = False) -> tuple[int, Any]:
     """Check the shapes of gather and scatter: no dimension but ``dim`` may be larger than the input's; and the index, but
     where a device does so when it ``reads``.
     """
+    d = _usual(input, dim, index)
+    if d is not None:
+        return d, index._array
     array = as_index(name, index)
     check_index(name, input, index)
     d = normalize_dim(name, dim, input.ndim)
@@ -61,14 +64,41 @@ def _along(name: str, input: Tensor, dim: int, index: Any, reads: bool = False) 
     return d, in_range(name, index, size, f"dim {d} of size {size}")
 
 
+def _usual(input: Tensor, dim: Any, index: Any) -> int | None:
+    """The dimension, where NumPy's arrays meet and all indices are int64 numbers of elements that are there; None where
+    there is more to look at, or to explain.
+    """
+    x = input._array
+    if ACTIVE or index.__class__ is not Tensor or x.__class__ is not np.ndarray or dim.__class__ is not int:
+        return None
+    array = index._array
+    if array.__class__ is not np.ndarray or array.dtype is not _I64:
+        return None
+    d = _dimension(x.shape, array.shape, dim)
+    return d if d is not None and all_within(array, x.shape[d]) else None
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _dimension(shape: tuple[int, ...], named: tuple[int, ...], dim: int) -> int | None:
+    """The dimension along which an index of a shape names elements, where both have several, and it fits."""
+    if not 0 < len(shape) == len(named) or not -len(shape) <= dim < len(shape) or 0 in named:
+        return None
+    dim %= len(shape)
+    return dim if all([b <= a or i == dim for i, (a, b) in enumerate(zip(shape, named, strict=True))]) else None
+
+
 def along_key(index: Any, dim: int) -> tuple[Any, ...]:
     """The advanced index that names, for each element of ``index``, its element along ``dim``."""
     if not index.ndim:
         return ()
-    shape = index.shape
-    kept = index.__class__ is np.ndarray and sum(shape) <= _SMALL  # in a trace what was there before is captured
-    key = (_grid if kept else _grid.__wrapped__)(shape)
+    # in a trace what was there before is captured
+    key = coordinates(index.shape) if index.__class__ is np.ndarray else _grid.__wrapped__(index.shape)
     return (*key[:dim], index, *key[dim + 1 :])
+
+
+def coordinates(shape: tuple[int, ...]) -> Any:
+    """For each dimension its places, as they broadcast with those of the others. Nobody writes to them."""
+    return (_grid if sum(shape) <= _SMALL else _grid.__wrapped__)(shape)
 
 
 _SMALL = 1 << 12  # numbers of an index that are kept for the next call
@@ -76,7 +106,6 @@ _SMALL = 1 << 12  # numbers of an index that are kept for the next call
 
 @functools.lru_cache(maxsize=128)
 def _grid(shape: tuple[int, ...]) -> Any:
-    """for each dimension its places, as they broadcast with those of the others. Nobody writes to them."""
     ndim = len(shape)
     return tuple([np.arange(n).reshape([n if i == d else 1 for d in range(ndim)]) for i, n in enumerate(shape)])
 
@@ -85,6 +114,7 @@ def _grid(shape: tuple[int, ...]) -> Any:
     {"input": lambda g, input_shape, dim, index, distinct: scatter_sum(g, input_shape, dim, index, distinct)},
     infer=lambda input, dim, index, distinct: Spec(index.shape, input.dtype, input.device),
     dtypes=_ALL,
+    quiet=True,
 )
 def gather_at(input: Array, dim: int, index: Array, distinct: bool = False) -> Any:
     """Elements named by an index array along ``dim``, none of them twice if they are ``distinct``; what `gather` calls.
@@ -154,6 +184,9 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1.],
             [4.]])
     """
+    usual = _usual(input, dim, index)
+    if usual is not None:
+        return gather_at(input, usual, index)
     key = _there(input._array, index._array, dim) if index.__class__ is Tensor and dim.__class__ is int else None
     known = None if key is None else _fit.get(key)
     if known is not None:
@@ -194,19 +227,28 @@ wrong_inputs(
 )
 
 
-def _only_moves(src: Tensor, out: Tensor) -> bool:
-    """Whether numbers go from one of NumPy's arrays into another, and there is nothing to convert or to record."""
-    x, y = out._array, src._array
-    fits = y.__class__ is np.ndarray and x.dtype is y.dtype and (not y.ndim or y.ndim == x.ndim)
-    return fits and (src._node is None or not grad_mode.get()) and only_writes(out)
+def _only_moves(src: Any, out: Tensor) -> bool:
+    """Whether numbers go from one of NumPy's arrays into another, or one number that is the same in its dtype, and there is
+    nothing to convert or to record.
+    """
+    x = out._array
+    if isinstance(src, Tensor):
+        y = src._array
+        fits = y.__class__ is np.ndarray and x.dtype is y.dtype and (not y.ndim or y.ndim == x.ndim)
+        return fits and (src._node is None or not grad_mode.get()) and only_writes(out)
+    return src.__class__ is float and abs(src) < 1e30 and x.dtype.char in "fd" and only_writes(out)
 
 
-def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
-    """``input`` with elements of ``src`` in place of those named; the last one written stays."""
+def _scatter_into(input: Tensor, d: int, array: Any, src: Any) -> Tensor:
+    """``input`` with elements of ``src``, or that number, in place of those named; the last one written stays."""
     key, out = along_key(array, d), input.clone()
     if array.ndim and array.__class__ is np.ndarray and _only_moves(src, out):
-        out._array[key] = src._array[tuple([slice(0, n) for n in array.shape])] if src.ndim else src._array
+        values = src._array if isinstance(src, Tensor) else src
+        several = isinstance(src, Tensor) and values.shape and values.shape != array.shape
+        out._array[key] = values[tuple([slice(0, n) for n in array.shape])] if several else values
         return out
+    if not isinstance(src, Tensor):
+        src = input.new_full((), src)
     part = src[tuple(slice(0, n) for n in array.shape)] if src.ndim else src.expand(array.shape)
     if array.ndim:
         out[key] = part
@@ -233,10 +275,10 @@ def scatter(
     """
     d, array = _along("scatter", input, dim, index)
     source = src if src is not None else value
-    if not isinstance(source, Tensor):
-        source = input.new_full((), source)
     if reduce is None:
         return _scatter_into(input, d, array, source)
+    if not isinstance(source, Tensor):
+        source = input.new_full((), source)
     if reduce not in ("add", "multiply"):
         raise ArgumentValueError(
             message("scatter", f"reduce must be 'add' or 'multiply', got {reduce!r}", hint="scatter_reduce")

@@ -93,6 +93,7 @@ samples(
     {"input": lambda g, input_shape, indices, key: place(g, indices, input_shape, key)},
     infer=lambda input, indices, key: picked_spec(input, filled(key, _zeros(indices))),
     dtypes=_ALL,
+    quiet=True,
 )
 def take_index(input: Array, indices: Array | None, key: Any) -> Any:
     """Advanced indexing, a copy; what ``x[[0, 2, 2]]`` and ``x[mask]`` call.
