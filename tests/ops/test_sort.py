@@ -29,6 +29,18 @@ def test_equals_keep_their_order(dtype, stable):
     assert x.sort(descending=True, stable=stable).indices.tolist() == [0, 2, 4, 1, 3]
 
 
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16, genesis.int64, genesis.bool])
+def test_topk_takes_the_first_of_equals(dim, largest, dtype):
+    x = genesis.tensor([[1, 0, 1, 1], [0, 0, 1, 0], [1, 1, 1, 0]], dtype=dtype).t()[::-1]
+    order = np.argsort(-x.int().numpy() if largest else x.int().numpy(), axis=dim, kind="stable")
+    for k in range(4):
+        values, indices = x.topk(k, dim, largest)
+        np.testing.assert_array_equal(indices.numpy(), np.take(order, range(k), dim))
+        assert genesis.equal(values, x.gather(dim, indices)) and indices.is_contiguous()
+
+
 @pytest.mark.parametrize("dtype", [genesis.float64, genesis.bfloat16, genesis.float16])
 def test_nan_is_the_largest(dtype):
     x = genesis.tensor([NAN, 2.0, INF, 1.0], dtype=dtype)

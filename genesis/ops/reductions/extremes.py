@@ -102,7 +102,7 @@ def _position(find: Any, x: Any, dim: Any, keepdim: bool) -> Any:
     return find(widened(x), None if len(dim) >= x.ndim else dim[0], keepdims=keepdim)
 
 
-@reduction(result="int64", empty=False, dtypes="fib", batch=_position_batch)
+@reduction(result="int64", empty=False, dtypes="fib", batch=_position_batch, quiet=True)
 def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
@@ -122,7 +122,7 @@ samples(argmax, _one_dim)
 wrong_inputs(argmax, _out_of_range, _no_identity)
 
 
-@reduction(result="int64", empty=False, dtypes="fib", batch=_position_batch)
+@reduction(result="int64", empty=False, dtypes="fib", batch=_position_batch, quiet=True)
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
@@ -161,8 +161,9 @@ class aminmax_result(NamedTuple):  # noqa: N801
 
 
 def _along(name: str, find: Any, input: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    dim = normalize_dim(name, dim, input.ndim)
-    check_empty(name, input.shape, (dim,))
+    shape = input._array.shape
+    dim = normalize_dim(name, dim, len(shape))
+    check_empty(name, shape, (dim,))
     return pick(input, dim, find(input, dim, True), keepdim)
 
 

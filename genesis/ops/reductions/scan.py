@@ -17,6 +17,7 @@ from genesis.core.call.halves import F32, F64
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.elementwise import log_of_sum
+from genesis.ops.indexing.gather import coordinates
 from genesis.ops.reductions.along import WIDE, check_floating, check_ordered, pick, rounded, widened
 from genesis.ops.shapes.join import cat
 from genesis.ops.shapes.narrow import pad_dim
@@ -225,8 +226,10 @@ def running_position(input: Array, dim: int, largest: bool) -> Any:
         return np.zeros((), np.int64)
     x = widened(input)
     extreme = (np.maximum if largest else np.minimum).accumulate(x, dim)
-    positions = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-    return np.maximum.accumulate(np.where((x == extreme) | np.isnan(x), positions, 0), dim)
+    reached = x == extreme
+    if x.dtype.kind == "f":
+        reached |= x != x  # nan
+    return np.maximum.accumulate(np.multiply(reached, coordinates(x.shape)[dim]), dim)
 
 
 samples(running_position, lambda t: [case(t(3, 4), 1, True), case(t(3, 4), 0, False), case(t(), 0, True)])

@@ -44,11 +44,14 @@ _FEW = 64  # elements whose order takes no longer than to part them
 _GROUPS, _EACH = 8, 4  # for the k best of many: groups for each of them, and elements in each group, at least
 
 
-def _order(x: Any, dim: int, descending: bool) -> Any:
+def _order(x: Any, dim: int, descending: bool, count: int | None = None) -> Any:
+    """The first ``count`` positions of the elements in order, all unless given."""
+    before = (slice(None),) * dim
     if not descending:
-        return np.argsort(x, axis=dim, kind="stable")
-    order = np.argsort(np.flip(x, dim), axis=dim, kind="stable")  # flipped twice, equals keep their order
-    return np.flip(x.shape[dim] - 1 - order, dim)
+        return x.argsort(dim, "stable")[(*before, slice(count))]
+    back = (*before, slice(None, None, -1))
+    order = x[back].argsort(dim, "stable")[back]  # turned round twice, equals keep their order
+    return np.subtract(x.shape[dim] - 1, order[(*before, slice(count))], order="C")
 
 
 def _sorted_along(input: Tensor, dim: Any, descending: bool, stable: bool) -> tuple[Any, ...]:
@@ -61,6 +64,7 @@ def _sorted_along(input: Tensor, dim: Any, descending: bool, stable: bool) -> tu
     infer=lambda input, dim, descending, stable: Spec(input.shape, _I64, input.device),
     prepare=_sorted_along,
     dtypes="fib",
+    quiet=True,
 )
 def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
@@ -131,6 +135,7 @@ samples(msort, lambda t: [case(t(3, 4)), case(t(5))])
     method=False,
     torch_name="",
     dtypes="fib",
+    quiet=True,
 )
 def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
     """Where along ``dim`` the ``k`` largest (or smallest) elements are, in order; what `topk` is made of.
@@ -144,7 +149,7 @@ def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
         return np.zeros((), _I64)
     x, size = widened(input), input.shape[dim]
     if not 0 < k < size or size <= _FEW:
-        return np.ascontiguousarray(_order(x, dim, largest)[(*[slice(None)] * dim, slice(k))])
+        return packed(_order(x, dim, largest, k))
     few = _among_few(np.moveaxis(x, dim, -1).reshape(-1, size), k, largest)
     if few is not None:
         return np.ascontiguousarray(np.moveaxis(few.reshape(*x.shape[:dim], *x.shape[dim + 1 :], k), -1, dim))
@@ -201,8 +206,9 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     tensor([5., 3.])
     """
     check_ordered("topk", input)
-    d = normalize_dim("topk", dim, input.ndim)
-    size = input.shape[d] if input.ndim else 1
+    shape = input._array.shape
+    d = normalize_dim("topk", dim, len(shape))
+    size = shape[d] if shape else 1
     if not 0 <= k <= size:
         raise ShapeError(
             message("topk", f"k={k} is not between 0 and the size {size} of dim {dim}", [("input", input._spec())])

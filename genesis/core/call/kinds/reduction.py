@@ -37,8 +37,8 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     """Dimensions as non-negative integers; None stands for all of them."""
     if dim is None:
         return tuple(range(ndim))
-    if dim.__class__ is int and 0 <= dim < ndim:
-        return (dim,)
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return (dim % ndim,)
     dim = whole(dim)
     dims = (dim,) if isinstance(dim, int) or not isinstance(dim, Iterable) else tuple(dim)
     if {*map(type, dims)} == _INTEGERS and min(dims) >= 0 and max(dims) < ndim:
@@ -52,8 +52,8 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
 
 def normalize_dim(name: str, dim: Any, ndim: int) -> int:
     """One dimension as a non-negative integer; a 0-d tensor has dims 0 and -1."""
-    if dim.__class__ is int and 0 <= dim < ndim:
-        return dim
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return dim % ndim  # type: ignore[no-any-return]
     span = max(ndim, 1)
     try:
         resolved = dim.__index__()
