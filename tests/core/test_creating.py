@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pytest
 
 import genesis as g
 from genesis.base.device import MEMORIES
+from genesis.ops.creation.random import _ranked
 
 X = g.ones(2, 2)
 MAKERS = {
@@ -70,3 +72,56 @@ def test_the_signature_names_them():
     assert "out" not in inspect.signature(g.full_like).parameters
     out = g.empty(0)
     assert g.linspace(0, 1, 3, out=out) is out and out.tolist() == [0, 0.5, 1]
+
+
+# ---- integers in sequence, and in random order
+
+
+@pytest.mark.parametrize(
+    "bounds", [(0,), (5,), (2, 5), (-3, 2), (0, 10, 3), (1, 10, 3), (5, 5), (5, 0, -2), (2**40, 2**40 + 3), (True, 4)]
+)
+def test_integers_in_sequence_are_those_of_a_range(bounds):
+    x = g.arange(*bounds)
+    assert x.dtype is g.int64 and x.tolist() == list(range(*bounds))
+    assert g.arange(*bounds, dtype=g.float64).tolist() == [float(n) for n in range(*bounds)]
+
+
+def test_integers_in_sequence_are_made_where_the_default_is():
+    with g.device("meta"):
+        assert (g.arange(3).device.type, g.randperm(3).device.type) == ("meta", "meta")
+    assert (g.arange(3).device.type, g.arange(0, 3, device="meta").shape) == ("cpu", (3,))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ((3, 0), "step 1 does not lead from 3 to 0"),
+        ((0, 3, 0), "step 0 does not lead from 0 to 3"),
+        ((0, 3, -1), "step -1"),
+    ],
+)
+def test_steps_that_lead_nowhere_are_refused(bounds, text):
+    with pytest.raises(RuntimeError, match=f"arange: {text}"):
+        g.arange(*bounds)
+
+
+def test_integers_have_no_gradient():
+    with pytest.raises(RuntimeError):
+        g.arange(3, requires_grad=True)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 2047, 2048, 2049, 5000])
+def test_a_permutation_is_the_order_of_the_words_of_its_stream(n):
+    order = g.Generator().manual_seed(3).words(n).argsort(kind="stable").tolist()
+    assert g.randperm(n, generator=g.Generator().manual_seed(3)).tolist() == order
+    g.manual_seed(3)
+    x = g.randperm(n)
+    assert (x.dtype, x.tolist()) == (g.int64, order)
+    g.manual_seed(3)
+    assert g.randperm(n, dtype=g.int32).tolist() == order
+
+
+@pytest.mark.parametrize("shift", [0, 3, 30, 62])
+def test_words_that_are_equal_or_nearly_so_keep_their_order(shift):
+    words = np.random.default_rng(0).integers(0, 4, (3, 3000)).astype(np.uint64) << np.uint64(shift)
+    np.testing.assert_array_equal(_ranked(words), words.argsort(-1, "stable"))

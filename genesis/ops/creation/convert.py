@@ -443,11 +443,9 @@ def _fill(x: Any, value: Any) -> Any:
 
 def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write ``src``, broadcast and converted, into this tensor's memory."""
-    from genesis.ops.creation.outside import as_tensor
-
-    source = src if isinstance(src, Tensor) else as_tensor(src)
+    source = src if isinstance(src, Tensor) else _as_tensor(src)
     if _moves_only(self, source):
-        np.copyto(self._array, source._array)
+        self._array[...] = source._array
         bump(self, "copy_")
         return self
     return inplace(
@@ -459,6 +457,12 @@ def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         (source,),
         {},
     )
+
+
+def _as_tensor(value: Any) -> Tensor:
+    from genesis.ops.creation.outside import as_tensor
+
+    return as_tensor(value)
 
 
 def _moves_only(self: Tensor, source: Tensor) -> bool:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
+from genesis.base.device import CPU, default_device
 from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.creating import creates
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.switches import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.construct import in_dtype
 from genesis.ops.creation.create import finished, new_filled
 
@@ -37,6 +39,10 @@ def arange(
     """
     if start is None or end is None:
         start, end = 0, start if end is None else end
+    if start.__class__ is int is end.__class__ and step.__class__ is int and dtype is device is None:
+        array = _counted(start, end, step) if not (requires_grad or ACTIVE or LEVELS) else None
+        if array is not None:
+            return wrap(array)
     if end is None:
         raise ArgumentError(message("arange", "needs an end", hint="arange(3)"))
     start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
@@ -58,6 +64,16 @@ def arange(
         return (start + np.arange(count, dtype=np.int64 if whole else np.float64) * step).astype(k)
 
     return finished(new_filled("arange", (int(count),), kind, device, make), requires_grad)
+
+
+def _counted(start: int, end: int, step: int) -> Any:
+    """`arange` of integers as it is mostly called, by NumPy's; None where there is more to do, or to explain."""
+    if default_device() is not CPU or step <= 0 or not -_LARGE < start <= end < _LARGE:
+        return None
+    return np.arange(start, end, step, np.int64)
+
+
+_LARGE = 1 << 32  # more numbers may not fit into memory
 
 
 @creates
