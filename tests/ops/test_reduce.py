@@ -250,6 +250,31 @@ def test_variance_of_complex_numbers_is_real():
     assert (x.var(correction=0).item(), x.var().dtype) == (2, genesis.float32)
 
 
+@pytest.mark.parametrize("dim", [0, 1, -1, (0, 1), (1, 2), None])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_means_and_spreads_are_those_of_float64(dim, turned, dtype):
+    numbers = np.random.default_rng(0).normal(size=(5, 6, 7)) + 100 + (1j if dtype is np.complex64 else 0)
+    x = genesis.tensor(numbers.astype(dtype))
+    x = x.permute(2, 0, 1) if turned else x
+    exact = x.numpy().astype(np.complex128 if dtype is np.complex64 else np.float64)
+    near = {"rtol": 1e-6 if dtype is not np.float64 else 1e-14}
+    np.testing.assert_allclose(x.mean(dim).numpy(), exact.mean(dim), **near)
+    for correction in (0, 1, 2):
+        ours = [x.var(dim, correction=correction), x.std(dim, correction=correction, keepdim=True)]
+        np.testing.assert_allclose(ours[0].numpy(), exact.var(dim, ddof=correction), **near)
+        np.testing.assert_allclose(ours[1].numpy(), exact.std(dim, ddof=correction, keepdims=True), **near)
+
+
+@pytest.mark.parametrize("dim", [0, 1, (0, 1), None])
+def test_equal_numbers_have_no_spread(dim):
+    x = genesis.full((7, 3), 0.1)
+    assert x.std(dim).abs().max() == 0 and (x.mean(dim) == 0.1).all()
+    mixed = x.clone()
+    mixed[:, 1] = genesis.arange(7.0)
+    assert mixed.std(0).tolist()[::2] == [0.0, 0.0] and mixed.mean(0)[0] == x[0, 0]
+
+
 # ---- scans
 
 
@@ -259,6 +284,24 @@ def test_running_extremes_take_the_last_of_equals():
     values, indices = genesis.tensor([1.0, NAN, 2.0, NAN]).cummin(0)
     assert (np.isnan(values.numpy()).tolist(), indices.tolist()) == ([False, True, True, True], [0, 1, 1, 3])
     assert gradient(lambda t: t.cummax(0).values.sum(), [1.0, 3.0, 2.0]) == [1, 2, 0]
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_running_extremes_one_after_the_other(name, dtype, dim):
+    rng = np.random.default_rng(0)
+    x = genesis.tensor(rng.integers(-2, 3, (5, 4, 3))).to(getattr(genesis, dtype))
+    if dtype in ("float32", "bfloat16"):
+        x[2, 1, 1], x[3, 2, 0], x[4, 2, 0] = NAN, NAN, NAN
+    rows = x.movedim(dim, 0).double().numpy()
+    values, indices = getattr(x, name)(dim)
+    best, at = rows[0].copy(), np.zeros(rows.shape[1:], np.int64)
+    for i, row in enumerate(rows):
+        further = ~(row < best if name == "cummax" else row > best) & ~np.isnan(best) | np.isnan(row)
+        best, at = np.where(further, row, best), np.where(further, i, at)
+        np.testing.assert_array_equal(values.movedim(dim, 0)[i].double().numpy(), best)
+        np.testing.assert_array_equal(indices.movedim(dim, 0)[i].numpy(), at)
 
 
 def test_logcumsumexp_far_apart():

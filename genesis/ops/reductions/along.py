@@ -69,6 +69,7 @@ _LEAF = 8  # rows that are added one after the other
 _ROW = 64  # numbers next to each other, from which they are added first, in pairs
 _SHORT = 16, 1024  # float32 numbers next to each other whose sums are a product with ones
 _SMALL = 4096  # float32 numbers that are added in float64 at once
+_EACH_OF = [(slice(None),) * n for n in range(65)]  # of as many dimensions, all; NumPy arrays have at most 64
 EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
 
 
@@ -202,8 +203,13 @@ def _may_be_constant(x: Any, dim: tuple[int, ...]) -> bool:
     """Whether the first and the last of the numbers along ``dim`` are equal somewhere."""
     if len(dim) >= x.ndim:
         return bool(x.item(0) == x.item(-1))
-    first, last = (x[tuple([end if i in dim else slice(None) for i in range(x.ndim)])] for end in (0, -1))
-    return bool(np.equal(first, last).any())
+    if len(dim) == 1:
+        before = _EACH_OF[dim[0]]
+        same = x[(*before, 0)] == x[(*before, -1)]
+    else:
+        first, last = (x[tuple([end if i in dim else slice(None) for i in range(x.ndim)])] for end in (0, -1))
+        same = first == last
+    return np.count_nonzero(same) > 0  # a third of the time of ``any``
 
 
 # ---- on tensors
@@ -234,7 +240,11 @@ def pick(input: Tensor, dim: int, indices: Tensor, keepdim: bool, distinct: bool
     """One element along ``dim`` for each index, and the indices; the gradient goes back to where they were, which is
     ``distinct`` places: none is named twice.
     """
-    values = gather_at(input, dim, indices, distinct)
+    x, at = input._array, indices._array
+    if input._node is None and not (ACTIVE or LEVELS) and x.__class__ is np.ndarray is at.__class__:
+        values = wrap(gather_at.op.kernel(x, dim, at, distinct))  # nothing to record, or to look at: half of the time
+    else:
+        values = gather_at(input, dim, indices, distinct)
     return (values, indices) if keepdim else (_without(values, dim), _without(indices, dim))
 
 
@@ -270,7 +280,7 @@ def check_floating(name: str, input: Tensor, kinds: str = "floating or complex")
 
 def check_ordered(name: str, input: Tensor) -> None:
     """Refuse complex numbers, which have no order."""
-    if input.is_complex():
+    if input._array.dtype.kind not in "fiub" and input.is_complex():
         raise DTypeError(
             message(name, f"{input.dtype} has no order", [("input", input._spec())], hint=f"x.abs().{name}(...)")
         )

@@ -10,6 +10,8 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, message
+from genesis.base.quiet import unnamed
+from genesis.core.call.halves import F32
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import ALL_DIMS, case, composite, fails, normalize_dims, primitive, reduced_shape
 from genesis.core.graph.tensor import Tensor
@@ -32,7 +34,8 @@ def _spread(name: str) -> Any:
                     hint="correction=1 is unbiased",
                 )
             )
-        check_floating(name, input)
+        if input._array.dtype is not F32:
+            check_floating(name, input)
         correction = correction if correction is not None else 1 if unbiased is None else int(unbiased)
         dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
         return (
@@ -52,10 +55,12 @@ def _infer_spread(input: Spec, dim: Any, unbiased: Any, keepdim: Any, *rest: Any
     return Spec(reduced_shape(input.shape, dim, keepdim), real_of(input.dtype), input.device)
 
 
+@unnamed
 def _variance(input: Any, dim: Any, keepdim: Any, correction: Any) -> Any:
     x, n = widened(input), count(input.shape, dim)
     away = x - average(x, dim, True)
-    return total((away * away.conj()).real, dim, keepdim) / np.maximum(n - correction, 0)
+    squares = (away * away.conj()).real if x.dtype.kind == "c" else away * away
+    return total(squares, dim, keepdim) / max(n - correction, 0)
 
 
 def _variance_rule(g: Tensor, input: Tensor, dim: Any, correction: Any) -> Tensor:
@@ -84,6 +89,7 @@ _spread_fails = fails(
 
 
 @primitive("reduction", {"input": _variance_rule}, infer=_infer_spread, prepare=_spread("var"), dtypes="fc", out=True)
+@unnamed
 def var(
     input: Array,
     dim: Any = None,
@@ -117,6 +123,7 @@ wrong_inputs(var, *_spread_fails)
 
 
 @primitive("reduction", {"input": _std_rule}, infer=_infer_spread, prepare=_spread("std"), dtypes="fc", out=True)
+@unnamed
 def std(
     input: Array,
     dim: Any = None,
