@@ -53,7 +53,7 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
 def normalize_dim(name: str, dim: Any, ndim: int) -> int:
     """One dimension as a non-negative integer; a 0-d tensor has dims 0 and -1."""
     if dim.__class__ is int and -ndim <= dim < ndim:
-        return dim % ndim  # type: ignore[no-any-return]
+        return dim % ndim
     span = max(ndim, 1)
     try:
         resolved = dim.__index__()
