@@ -13,6 +13,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.indexing.mask import triu_indices
 from genesis.ops.losses.numbers import _loss, reduced
+from genesis.ops.reductions.norms import norm
 from genesis.ops.shapes.expand import broadcast_shapes
 
 
@@ -24,13 +25,14 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> genesis.nn.functional.cosine_similarity(genesis.tensor([[1., 0.]]), genesis.tensor([[1., 1.]]))
     tensor([0.7071])
     """
-    from genesis.ops.reductions.norms import norm
-
-    kind = dtypes.result_type(x1, x2)
-    if kind.is_floating_point or kind.is_complex:
-        x1, x2 = x1.to(kind), x2.to(kind)
-    shape = broadcast_shapes(x1.shape, x2.shape)
-    a, b = x1.expand(shape), x2.expand(shape)
+    if x1._array.dtype is not x2._array.dtype:
+        kind = dtypes.result_type(x1, x2)
+        if kind.is_floating_point or kind.is_complex:
+            x1, x2 = x1.to(kind), x2.to(kind)
+    a, b = x1, x2
+    if x1._array.shape != x2._array.shape:
+        shape = broadcast_shapes(x1.shape, x2.shape)
+        a, b = x1.expand(shape), x2.expand(shape)
     return (a / norm(a, 2, dim, True).clamp(min=eps) * (b / norm(b, 2, dim, True).clamp(min=eps))).sum(dim)
 
 

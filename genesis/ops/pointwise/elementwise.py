@@ -60,7 +60,7 @@ def _counted(operands: Any, what: str) -> Any:
 
 square = unary(
     "square", np.square, "Square, $x^2$; of bools an integer.", "[1., -2.] -> [1., 4.]",
-    vjp=lambda g, input: g * (2 * input), dtypes="fcib", result=_counted, autocast="float32:gpu",
+    vjp=lambda g, input: g * (2 * input), dtypes="fcib", result=_counted, autocast="float32:gpu", keeps_floats=True,
 )  # fmt: skip
 reciprocal = unary(
     "reciprocal",
