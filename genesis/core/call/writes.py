@@ -27,7 +27,7 @@ from genesis.core.graph.lost import HISTORY_WATCHES, note
 from genesis.core.graph.modes import grad_mode, inference
 from genesis.core.graph.node import Output, next_number
 from genesis.core.graph.saved import PACKED
-from genesis.core.graph.site import site_here
+from genesis.core.graph.site import site_here, user_site
 from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -97,7 +97,7 @@ def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) 
         return
     if counter is None or counter is SHARED:
         counter = x._shared_counter()
-    count_write(counter, name, site)
+    count_write(counter, name, user_site(sys._getframe(1)) if site is None else site)
 
 
 def bump_all(tensors: Sequence[Tensor], name: str) -> None:
