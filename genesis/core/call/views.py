@@ -36,6 +36,7 @@ from genesis.core.graph.unknown import without_derivative
 from genesis.core.graph.version import INFERENCE, SHARED, Version, counting
 
 _new_view = tuple.__new__  # half of the time of calling the class
+_new = object.__new__
 
 
 def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> None:
@@ -63,20 +64,20 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
         watch(out, counter)
 
 
-def views_of(source: Tensor, op: Op, every: Sequence[tuple[Any, ...]]) -> tuple[Tensor, ...]:
-    """The views of a tensor that an op gives with each of these arguments, without a node of their own: for several that
-    are the results of one. Nothing is open, the array is NumPy's.
+def views_of(source: Tensor, op: Op, every: Sequence[tuple[Any, ...]], arrays: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The views of a tensor that an op gives with each of these arguments, on the arrays that it gives, without a node of
+    their own: for several that are the results of one. Nothing is open, the arrays are NumPy's.
     """
     counter, parent, recording = source._shared_counter(), source._view, grad_mode.get()
     base, known, before = (source, True, None) if parent is None else parent
-    array, lost, outs = source._array, parent is not None and before is None, []
-    for args in every:
-        out = wrap(op.kernel(array, *args))
-        out._counter = counter
-        out._view = _new_view(View, (base, known and recording, None if lost else (before, op, args)))
-        if recording and counter is not INFERENCE:
-            watch(out, counter)
+    lost, known, outs = parent is not None and before is None, known and recording, []
+    for args, array in zip(every, arrays, strict=True):
+        out = _new(Tensor)
+        out._array, out._node, out._counter = array, None, counter
+        out._view = _new_view(View, (base, known, None if lost else (before, op, args)))
         outs.append(out)
+    if recording and counter is not INFERENCE:
+        watch_all(outs, counter)
     return tuple(outs)
 
 
@@ -96,11 +97,23 @@ def guarded(out: Tensor, source: Tensor) -> Tensor:
 def watch(out: Tensor, counter: Version) -> None:
     """Note a view, so that writes to its memory find it."""
     refs = counter.refs
-    if len(refs) >= 32 and len(refs) & (len(refs) - 1) == 0:  # at powers of two: forget the dead
-        with counting:
-            known = len(refs)
-            refs[:known] = [ref for ref in refs[:known] if ref() is not None]  # another thread may append meanwhile
+    if len(refs) >= 32 and len(refs) & (len(refs) - 1) == 0:  # at powers of two
+        _forget_dead(refs)
     refs.append(weakref.ref(out))
+
+
+def watch_all(outs: Sequence[Tensor], counter: Version) -> None:
+    """`watch` of several."""
+    refs = counter.refs
+    if len(refs) >= 32 and len(refs).bit_length() < (len(refs) + len(outs)).bit_length():
+        _forget_dead(refs)
+    refs.extend(map(weakref.ref, outs))
+
+
+def _forget_dead(refs: list[Any]) -> None:
+    with counting:
+        known = len(refs)
+        refs[:known] = [ref for ref in refs[:known] if ref() is not None]  # another thread may append meanwhile
 
 
 def shares(view: Any, source: Any) -> bool:

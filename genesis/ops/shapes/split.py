@@ -31,7 +31,10 @@ def split_sizes(name: str, size: int, split: Any) -> list[int]:
     if isinstance(split, int):
         if split < 0 or (split == 0 and size):
             raise ShapeError(message(name, f"the size of a piece must be positive, got {split}"))
-        return [min(split, size - i) for i in range(0, size, split)] if size else [0]
+        if not size:
+            return [0]
+        many, rest = divmod(size, split)
+        return [split] * many + [rest] * (rest > 0)
     pieces = [int(n) for n in split]
     if sum(pieces) != size or any(n < 0 for n in pieces):
         raise ShapeError(message(name, f"pieces of {pieces} do not add up to size {size}"))
@@ -63,7 +66,10 @@ def _parts(input: Tensor, dim: int, items: Sequence[Any], kind: type[SplitBackwa
     if ACTIVE or LEVELS or input._array.__class__ is not np.ndarray:
         pieces = tuple([_part(input, dim, item) for item in items])
     else:
-        pieces = views_of(input, slice_view.op, [((slice(None),) * dim + (item,),) for item in items])
+        input._shared_counter()  # a gradient that others may read gets memory of its own
+        before, array = (slice(None),) * dim, input._array
+        keys = [((*before, item),) for item in items]
+        pieces = views_of(input, slice_view.op, keys, [array[(*key, ...)] for (key,) in keys])
     return _one_node(input, pieces, dim, kind)
 
 
