@@ -11,6 +11,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.base.quiet import unnamed
 from genesis.core.call.out import takes_out, write_out
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
@@ -33,22 +34,18 @@ def _sequence(name: str, tensors: Any) -> list[Tensor]:
     tensors = list(tensors)
     if not tensors:
         raise ArgumentError(message(name, "expected at least one tensor, got none"))
-    for i, x in enumerate(tensors):
-        if not isinstance(x, Tensor):
-            raise ArgumentError(
-                message(
-                    name,
-                    f"expected tensors, got {type(x).__name__}",
-                    [(f"tensors[{i}]", repr(x)[:60])],
-                    "genesis.tensor(...)",
-                )
-            )
+    for x in tensors:
+        if x.__class__ is not Tensor and not isinstance(x, Tensor):
+            i = [each is x for each in tensors].index(True)
+            text = f"expected tensors, got {type(x).__name__}"
+            raise ArgumentError(message(name, text, [(f"tensors[{i}]", repr(x)[:60])], "genesis.tensor(...)"))
     return tensors
 
 
 def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
     tensors = _sequence("cat", tensors)
-    kinds, shapes = [x._array.dtype for x in tensors], [x._array.shape for x in tensors]
+    arrays = [x._array for x in tensors]
+    kinds, shapes = [a.dtype for a in arrays], [a.shape for a in arrays]
     if kinds.count(kinds[0]) != len(kinds):
         kind = dtypes.result_np_dtype([x._array for x in tensors])
         tensors = [x.to(kind) for x in tensors]
@@ -89,6 +86,7 @@ def _cat_rule(g: Any, tensors_shapes: Any, dim: int) -> Any:
     dtypes=_ALL,
     batch=lambda b, tensors, dim: b.run([b.spread(x, f) for x, f in zip(tensors, b.batched, strict=True)], dim + 1),
 )
+@unnamed
 def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -100,7 +98,8 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-    return packed(np.concatenate(tensors, dim))
+    joined = np.concatenate(tensors, dim)
+    return joined if joined.flags.c_contiguous else joined.copy()  # NumPy keeps the order of others
 
 
 samples(cat, lambda t: [case([t(2, 3), t(1, 3)]), case([t(2, 3), t(2, 2)], -1), case([t(0, 3), t(2, 3)])])
@@ -138,33 +137,40 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
             [1., 1.]])
     """
     tensors = _sequence("stack", tensors)
-    first, shape = tensors[0], tensors[0]._array.shape
-    for i, x in enumerate(tensors):
-        if x._array.shape != shape:
-            raise ShapeError(
-                message(
-                    "stack",
-                    f"all tensors must have one shape, {list(shape)} and {list(x.shape)}",
-                    [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())],
-                )
+    arrays = [x._array for x in tensors]
+    shapes = [a.shape for a in arrays]
+    first, shape = tensors[0], shapes[0]
+    if shapes.count(shape) != len(shapes):
+        i = [each == shape for each in shapes].index(False)
+        raise ShapeError(
+            message(
+                "stack",
+                f"all tensors must have one shape, {list(shape)} and {list(tensors[i].shape)}",
+                [("tensors[0]", first._spec()), (f"tensors[{i}]", tensors[i]._spec())],
             )
+        )
     d = normalize_dim("stack", dim, len(shape) + 1)
-    if not (shape or ACTIVE or LEVELS) and all([_is_number(x, first._array.dtype) for x in tensors]):
-        return wrap(np.array([x._array for x in tensors], first._array.dtype))  # losses, norms: a tenth of the time
+    whole = (*shape[:d], len(tensors), *shape[d:])
+    if not (ACTIVE or LEVELS) and _are_plain(tensors, first._array.dtype):  # half of the time, of numbers a tenth
+        if not shape:
+            return wrap(np.array(arrays, arrays[0].dtype))
+        if d < len(shape):
+            return wrap(packed(np.concatenate(arrays, d)).reshape(whole))
     if d == len(shape):
         return cat([unsqueeze(x, d) for x in tensors], d)
-    joined, shape = cat(tensors, d), (*shape[:d], len(tensors), *shape[d:])
-    array = joined._array
-    if joined._node is None and array.__class__ is np.ndarray and not (ACTIVE or LEVELS):
-        return wrap(array.reshape(shape))
+    joined, shape = cat(tensors, d), whole
     out = reshape(joined, shape)  # one view, not one of each tensor
     out._view = None  # of what nobody else has: it is no view for those who write to it
     return out
 
 
-def _is_number(x: Tensor, dtype: Any) -> bool:
-    """Whether a 0-d tensor is an array of NumPy's of one of its dtypes, without history."""
-    return x._node is None and x._array.__class__ is np.ndarray and x._array.dtype is dtype and dtype.kind in "fciub"
+def _are_plain(tensors: Sequence[Tensor], dtype: Any) -> bool:
+    """Whether tensors are arrays of NumPy's of one of its dtypes, without history."""
+    for x in tensors:
+        a = x._array
+        if x._node is not None or a.__class__ is not np.ndarray or a.dtype is not dtype:
+            return False
+    return dtype.kind in "fciub"
 
 
 samples(stack, lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])])
