@@ -48,7 +48,8 @@ def memory_order(strides: Sequence[int]) -> list[int]:
     return sorted(range(len(strides)), key=lambda d: -abs(strides[d]))
 
 
-def order_of_rows(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+@functools.lru_cache(maxsize=4096)
+def order_of_rows(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
     """The dimensions of a result without gaps in the order of memory, whose batches, heads and rows lie as those of an array
     with these strides: heads of a projection lie beside each other, and so do those of what is computed of them. None is
     row-major order, which is also that of arrays of other than four dimensions, and of expanded ones.

@@ -9,6 +9,7 @@ import pytest
 
 import genesis
 from genesis import jit, nn
+from genesis.kernels.cpu import attention
 from genesis.nn import functional as F
 from genesis.nn.attention import SDPBackend, sdpa_kernel
 
@@ -326,3 +327,20 @@ def test_results_lie_as_the_query_does_in_compiled_functions(shape, order, maske
         for got, expected in zip(compiled(*arguments), step(*arguments), strict=True):
             assert got.stride() == expected.stride()
             assert genesis.allclose(got, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("lead", [(), (2,), (1, 2)])
+def test_small_matrices_at_once_are_those_of_blocks_and_of_float64(monkeypatch, lead, causal):
+    rng, found = np.random.default_rng(0), []
+    arrays = [rng.standard_normal((*lead, n, 4)) for n in (5, 7, 7)]
+    for dtype, block in (("float32", attention._BLOCK), ("float32", 1), ("float64", 1)):
+        monkeypatch.setattr(attention, "_BLOCK", block)
+        leaves = [genesis.tensor(a.astype("float32").astype(dtype), requires_grad=True) for a in arrays]
+        out = F.scaled_dot_product_attention(*leaves, is_causal=causal)
+        gradients = genesis.autograd.grad(out.square().sum(), leaves)
+        found.append([x.detach().numpy() for x in (out, *gradients)])
+    for at_once, in_blocks, exact in zip(*found, strict=True):
+        np.testing.assert_allclose(at_once, in_blocks, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(at_once, exact, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(found[0][0], found[2][0].astype(np.float32))

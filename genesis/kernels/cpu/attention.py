@@ -75,6 +75,11 @@ def attention(
     if _is_compiled(query, key):
         return _compiled(query, key, value, np.asarray(factor, F32), is_causal)
     lead, (rows, columns) = query.shape[:-2], (query.shape[-2], key.shape[-2])
+    if attn_mask is None and math.prod(lead) * rows * columns <= _BLOCK:
+        weights, out = _at_once(query, key, value, factor, is_causal)
+        laid = _made_as(query, out.shape)
+        np.copyto(laid, out, "same_kind")
+        return laid, (query, key, value, weights.astype(F32), np.asarray(factor, F32), is_causal)
     weights, laid = np.empty((*lead, rows, columns), F32), _made_as(query, (*lead, rows, value.shape[-1]))
     out = laid if laid.flags.c_contiguous else np.empty(laid.shape, F32)
     arrays = [x.reshape(-1, *x.shape[-2:]) for x in (query, key, value, weights, out)]
@@ -86,6 +91,23 @@ def attention(
     if out is not laid:
         np.copyto(laid, out)
     return laid, (query, key, value, weights, np.asarray(factor, F32), is_causal)
+
+
+def _at_once(query: Any, key: Any, value: Any, factor: float, is_causal: bool) -> tuple[Any, Any]:
+    """The weights and the results of all matrices in float64, where all is a block (half of the time of `_attend`)."""
+    scores = np.matmul(query.astype(F64) * factor, key.astype(F64).swapaxes(-1, -2))
+    if is_causal:
+        np.copyto(scores, -np.inf, where=_beyond(*scores.shape[-2:]))
+    scores -= np.maximum.reduce(scores, -1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= np.add.reduce(scores, -1, keepdims=True)
+    return scores, np.matmul(scores, value.astype(F64))
+
+
+@functools.lru_cache(maxsize=64)
+def _beyond(rows: int, columns: int) -> Any:
+    """Which columns are behind their row."""
+    return ~np.tri(rows, columns, dtype=np.bool_)
 
 
 def _attend(
