@@ -31,6 +31,7 @@ _NODES = {
     "LayerNormBackward": "NativeLayerNormBackward",
     "LinearBackward": "AddmmBackward",
     "Log1pBackward": "Log1PBackward",
+    "LossesOfClassesBackward": "NllLossBackward",
     "MatmulBackward": "MmBackward",
     "NormBackward": "LinalgVectorNormBackward",
     "SelectWhereBackward": "WhereBackward",

@@ -12,6 +12,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn
+from genesis.ops.losses.classes import losses_of_classes
 from genesis.testing import Maker, samples_of
 
 PAIRED = ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss"]
@@ -316,3 +317,127 @@ def test_far_from_zero_the_slope_is_one_even_at_infinity(loss):
     losses.sum().backward()
     np.testing.assert_array_equal(losses.detach().numpy(), [np.inf, np.inf, 0.5, 0.5, 0.03125, np.nan])
     np.testing.assert_array_equal(x.grad.numpy(), [1, -1, 1, -1, 0.25, np.nan])
+
+
+# ---- few losses of classes, which a kernel computes at once
+
+
+def _class_losses(lib, name, input, target, weight, g, **options):
+    """The loss, and the gradients of what it is computed from."""
+    x = lib.tensor(input, requires_grad=True)
+    w = None if weight is None else lib.tensor(weight)
+    if w is not None and lib is genesis:  # PyTorch has no gradient of weights
+        w.requires_grad_()
+    loss = getattr(lib.nn.functional, name)(x, lib.tensor(target), w, **options)
+    loss.backward(lib.tensor(g[: loss.numel()].reshape(tuple(loss.shape))))
+    return loss.detach().numpy(), x.grad.numpy(), None if w is None or lib is not genesis else w.grad.numpy()
+
+
+CLASS_LOSSES = pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
+CLASS_SHAPES = pytest.mark.parametrize("shape", [(5, 4), (1, 1), (4,), (3, 4, 2), (2, 4, 3, 2)])
+
+
+def _class_numbers(shape, name, seed=0):
+    rng = np.random.default_rng(seed)
+    many = shape[1] if len(shape) > 1 else shape[0]
+    of_targets = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    input, target = 3 * rng.normal(size=shape), rng.integers(0, many, of_targets)
+    input = input - np.abs(input).max() if name == "nll_loss" else input
+    return input, target, rng.random(many) + 0.5, rng.normal(size=max(target.size, 1))
+
+
+@pytest.mark.parity
+@CLASS_LOSSES
+@CLASS_SHAPES
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ignored", [-100, 0, 2])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_losses_of_classes_as_pytorch(name, shape, weighted, ignored, reduction, dtype):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    input, target, weight, g = _class_numbers(shape, name)
+    input, weight, g = (a.astype(dtype) for a in (input, weight, g))
+    if ignored == -100 and target.ndim:
+        target.flat[0] = -100
+    options = {"ignore_index": ignored, "reduction": reduction}
+    ours, theirs = [
+        _class_losses(lib, name, input, target, weight if weighted else None, g, **options) for lib in (genesis, torch)
+    ]
+    near = {"rtol": 2e-6, "atol": 1e-6} if dtype == "float32" else {"rtol": 1e-12, "atol": 1e-14}
+    np.testing.assert_allclose(ours[0], theirs[0], **near)
+    if np.isfinite(ours[0]).all():
+        np.testing.assert_allclose(ours[1], theirs[1], **near)
+    else:  # nothing counts: NaN, of which PyTorch's gradient is NaN, too
+        assert not ours[1].any()
+
+
+@CLASS_LOSSES
+@CLASS_SHAPES
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ignored", [-100, 0])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_few_losses_of_classes_as_composed(monkeypatch, name, shape, weighted, ignored, reduction):
+    input, target, weight, g = _class_numbers(shape, name, 1)
+    options = {"ignore_index": ignored, "reduction": reduction}
+    at_once = _class_losses(genesis, name, input, target, weight if weighted else None, g, **options)
+    for op in (getattr(F, name).op, losses_of_classes.op):
+        monkeypatch.delitem(op.kernels, np.ndarray)
+    composed = _class_losses(genesis, name, input, target, weight if weighted else None, g, **options)
+    for ours, theirs in zip(at_once, composed, strict=True):
+        if ours is not None:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)
+
+
+@CLASS_LOSSES
+def test_losses_of_classes_are_differentiable_twice(name):
+    input, target, weight, _ = _class_numbers((3, 4, 2), name, 2)
+    loss = lambda x, w: getattr(F, name)(x, genesis.tensor(target), w)  # noqa: E731
+    x, w = genesis.tensor(input, requires_grad=True), genesis.tensor(weight, requires_grad=True)
+    assert genesis.autograd.gradcheck(loss, (x, w)) and genesis.autograd.gradgradcheck(loss, (x, w))
+
+
+@CLASS_LOSSES
+def test_classes_may_be_written_to_after_the_loss(name):
+    input, target, weight, _ = _class_numbers((5, 4), name)
+    x, w, y = genesis.tensor(input, requires_grad=True), genesis.tensor(weight), genesis.tensor(target)
+    loss = getattr(F, name)(x, y, w)
+    (expected,) = genesis.autograd.grad(loss, x, retain_graph=True)
+    y.zero_()
+    w.zero_()
+    loss.backward()
+    assert genesis.equal(x.grad, expected)
+
+
+@CLASS_LOSSES
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+def test_classes_of_any_integers(name, dtype):
+    input, target, weight, _ = _class_numbers((5, 4), name)
+    x, w, y = genesis.tensor(input), genesis.tensor(weight), genesis.tensor(target)
+    small = y.to(getattr(genesis, dtype))
+    assert genesis.equal(getattr(F, name)(x, small, w), getattr(F, name)(x, y, w))
+
+
+@CLASS_LOSSES
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("wrong", [4, -1, 2**40])
+def test_what_is_no_class_is_refused(name, reduction, wrong):
+    x, y = genesis.zeros(3, 4, dtype=genesis.float64), genesis.tensor([0, wrong, -100])
+    with pytest.raises(IndexError, match=f"^{name}: target {wrong} is out of range for 4 classes"):
+        getattr(F, name)(x, y, reduction=reduction)
+
+
+@CLASS_LOSSES
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_of_no_targets(name, reduction):
+    x = genesis.zeros(0, 4, requires_grad=True)
+    loss = getattr(F, name)(x, genesis.zeros(0, dtype=genesis.int64), reduction=reduction)
+    assert loss.tolist() == [] if reduction == "none" else math.isnan(loss) if reduction == "mean" else loss == 0
+
+
+@CLASS_LOSSES
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_few_losses_of_classes_are_one_node_behind_log_probabilities(name, reduction):
+    x = genesis.zeros(3, 4, requires_grad=True)
+    loss = getattr(F, name)(x, genesis.tensor([0, 1, 2]), ignore_index=1, reduction=reduction)
+    (before,) = [node for node, _ in loss.grad_fn.next_functions if node is not None]
+    assert before is x._node or before.name().startswith("LogSoftmax")

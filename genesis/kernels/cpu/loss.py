@@ -1,18 +1,44 @@
-"""Cross entropy of float32 logits and class indices: the softmax of the forward is what the backward needs."""
+"""Losses of class indices: what the forward knows of softmaxes and classes is what the backward needs."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.base.dtypes import from_numpy
-from genesis.core.call.halves import F32
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.graph.tensor import wrap
 from genesis.kernels import heads
+from genesis.ops.indexing.gather import coordinates
+from genesis.ops.indexing.keys import all_within
+from genesis.ops.reductions.along import average, total
+
+_I64 = np.dtype(np.int64)
+_FEW = 1 << 12, 1 << 18  # losses, and numbers they are picked from, at most, of which the composition takes longer
+
+
+def _classes(target: Any, ignore_index: int, many: int) -> tuple[Any, Any]:
+    """Class indices as int64 numbers, 0 for those that are ignored; and which of them count, None for all.
+
+    Raises:
+        IndexError: one is no class
+    """
+    classes = target.astype(_I64, copy=False)
+    if not 0 <= ignore_index < many and all_within(classes, many):
+        return classes, None  # one look at the largest of them
+    counts = classes != ignore_index
+    classes = np.where(counts, classes, 0)
+    if not all_within(classes, many):
+        raise IndexError(classes)
+    return classes, None if np.count_nonzero(counts) == counts.size else counts
+
+
+# ---- the mean of the losses of rows of float32 logits, also in traces
 
 
 def _fits(
@@ -42,34 +68,45 @@ def _fits(
 
 def _infer(input: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     rows = input.shape[:1]
-    return Spec((), F32), (input, Spec(rows, np.dtype(np.int64)), Spec(rows, F32))
+    return Spec((), F32), (input, Spec(rows, _I64), Spec(rows, F32))
 
 
 @attach("cross_entropy", np.ndarray, when=_fits, infer=_infer)
 def cross_entropy(input: Any, target: Any, weight: None, size_average: None, ignore_index: int, *_: Any) -> Any:
     """The kernel of `genesis.nn.functional.cross_entropy`."""
+    loss, shares, sums, positions, counts = _mean_of_rows(input, target, ignore_index)
+    np.divide(shares, sums, shares)
+    if counts is None:
+        share = np.empty(len(shares), F32)
+        share.fill(F32.type(1) / F32.type(len(shares)))
+    else:
+        share = (counts / np.maximum(F32.type(counts.sum()), 1)).astype(F32, copy=False)  # of each row in the mean
+    return loss, (shares, positions, share)
+
+
+def _mean_of_rows(input: Any, target: Any, ignore_index: int) -> tuple[Any, ...]:
+    """The loss; exponentials of logits and their sums; where the logits of the classes are, and which count."""
     rows, many = input.shape
-    counts = target != ignore_index
-    whole = np.count_nonzero(counts) == rows  # a reduction takes five times as long
-    classes = target.astype(np.int64) if whole else np.where(counts, target, 0).astype(np.int64, copy=False)
-    if np.maximum.reduce(classes.view(np.uint64)) >= many:  # negative ones are large
-        raise IndexError(classes)
-    positions = np.add(classes, _starts(rows, many), classes)
+    classes, counts = _classes(target, ignore_index, many)
+    positions = classes + _starts(rows, many)
     shares = np.subtract(input, np.maximum.reduce(input, 1, None, None, True), order="C")
     picked = shares.reshape(-1)[positions]
     np.exp(shares, shares)
-    total = np.add.reduce(shares, 1, None, None, True)
-    np.divide(shares, total, shares)
-    losses = np.log(total.reshape(-1))
+    sums = np.add.reduce(shares, 1, None, None, True)
+    losses = np.log(sums.reshape(-1))
     np.subtract(losses, picked, losses)
-    if whole:
+    if counts is None:
         count = F32.type(rows)
-        share = np.empty(rows, F32)
-        share.fill(F32.type(1) / count)
     else:
         count, losses = F32.type(counts.sum()), np.where(counts, losses, 0)
-        share = (counts / np.maximum(count, 1)).astype(F32, copy=False)  # of each row in the mean
-    return np.asarray(np.add.reduce(losses) / count), (shares, positions, share)
+    return np.asarray(np.add.reduce(losses) / count), shares, sums, positions, counts
+
+
+def _mean_alone(input: Any, target: Any, weight: None, size_average: None, ignore_index: int, *_: Any) -> Any:
+    return _mean_of_rows(input, target, ignore_index)[0]
+
+
+cross_entropy.alone = _mean_alone
 
 
 @functools.lru_cache(maxsize=64)
@@ -87,6 +124,109 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     if np.count_nonzero(share) != len(share):
         gx[share == 0] = 0
     return gx, None, None
+
+
+# ---- few losses of log probabilities without weights: classes that are ignored, any dimensions and reductions
+
+
+class _Losses(NamedTuple):
+    """What the losses of targets are made of.
+
+    Attributes:
+        shape: of the log probabilities
+        classes: of the targets, int64
+        counts: which are not ignored, None for all
+        divisor: what the sum is divided by, None for 1
+    """
+
+    shape: tuple[int, ...]
+    classes: Any
+    counts: Any
+    divisor: Any
+
+
+def _takes(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> bool:
+    shape = input.shape
+    return (
+        0 < input.size <= _FEW[1]
+        and target.size <= _FEW[0]
+        and (input.dtype is F32 or input.dtype is F64)
+        and target.dtype.kind in "iu"
+        and len(shape) > 0
+        and target.shape == (shape[:1] + shape[2:] if len(shape) > 1 else ())
+        and weight is None
+        and reduction in ("mean", "sum", "none")
+    )
+
+
+def _losses(input: Any, target: Any, ignore_index: int, reduction: str) -> tuple[Any, _Losses]:
+    """The result, rounded as the composition rounds it."""
+    x, y = (input, target) if input.ndim > 1 else (input[None], target.reshape(1))
+    classes, counts = _classes(y, ignore_index, x.shape[1])
+    losses = np.negative(x[_key(classes)])
+    if counts is not None:
+        losses = np.where(counts, losses, 0)
+    every, divisor = tuple(range(losses.ndim)), None
+    if reduction == "none":
+        result = losses.reshape(target.shape)
+    elif reduction == "sum":
+        result = total(losses, every, False)
+    elif counts is None:
+        divisor, result = losses.dtype.type(losses.size), average(losses, every, False)
+    elif not np.count_nonzero(counts):
+        result = losses.dtype.type(math.nan)  # with a gradient of zero: a batch that does not count changes nothing
+    else:
+        divisor = total(counts.astype(losses.dtype), every, False)
+        result = total(losses, every, False) / divisor
+    return result, _Losses(input.shape, classes.copy() if classes is y else classes, counts, divisor)
+
+
+def _key(classes: Any) -> Any:
+    """The index of the log probability of each class, (N, C, ...) for classes (N, ...)."""
+    rows, *others = coordinates(classes.shape)
+    return (rows, classes, *others)
+
+
+def _gradients(g: Any, kept: _Losses, needs: Any) -> Any:
+    """The gradient of the log probabilities."""
+    shape, classes, counts, divisor = kept
+    factors = np.negative(g)
+    if divisor is not None:
+        factors = factors / divisor
+    if counts is not None:
+        factors = np.where(counts, factors, 0)
+    gx = np.zeros(shape if len(shape) > 1 else (1, *shape), g.dtype)
+    gx[_key(classes)] = factors
+    return gx.reshape(shape), None, None
+
+
+def _takes_nll(
+    input: Any, target: Any, weight: Any, size_average: Any, ignore_index: int, reduce: Any, reduction: str
+) -> bool:
+    return size_average is None and reduce is None and _takes(input, target, weight, ignore_index, reduction)
+
+
+@attach("nll_loss", np.ndarray, when=_takes_nll)
+def nll_loss(
+    input: Any, target: Any, weight: None, size_average: None, ignore_index: int, reduce: None, reduction: str
+) -> Any:
+    """The kernel of `genesis.nn.functional.nll_loss`."""
+    return _losses(input, target, ignore_index, reduction)
+
+
+nll_loss.backward(_gradients, reads=())
+
+
+@attach("losses_of_classes", np.ndarray, when=lambda *arguments: _takes(*arguments[:-1]))
+def losses_of_classes(input: Any, target: Any, weight: None, ignore_index: int, reduction: str, name: str) -> Any:
+    """The same for `genesis.nn.functional.cross_entropy`."""
+    return _losses(input, target, ignore_index, reduction)
+
+
+losses_of_classes.backward(_gradients, reads=())
+
+
+# ---- the loss of a last layer
 
 
 def _add_product(total: Any, left: Any, right: Any, adds: bool) -> None:

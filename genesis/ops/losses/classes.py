@@ -11,7 +11,7 @@ from genesis.base.errors import (
     ShapeError,
     message,
 )
-from genesis.core.call.kinds import case
+from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import expect_tensor
 from genesis.core.graph.tensor import Tensor, known_values
@@ -69,6 +69,30 @@ def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool
     return not 0 <= ignore_index < count or not (classes == ignore_index).any()
 
 
+@composite(halves="wide", method=False, torch_name="")
+def losses_of_classes(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, name: str
+) -> Tensor:
+    """The loss of log probabilities and class indices; what `nll_loss` and `cross_entropy` are made of.
+
+    >>> import genesis
+    >>> from genesis.ops.losses.classes import losses_of_classes
+    >>> losses_of_classes(genesis.tensor([[-1., -2.]]), genesis.tensor([1]), None, -100, "mean", "nll_loss")
+    tensor(2.)
+    """
+    return _of_classes(name, input, target, weight, ignore_index, reduction, 0.0)
+
+
+samples(
+    losses_of_classes,
+    lambda t: [
+        case(t(4, 3), t.int(4, low=0, high=3), None, -100, "mean", "nll_loss"),
+        case(t(2, 3, 4), t.int(2, 4, low=0, high=3), t.positive(3), 1, "sum", "nll_loss"),
+        case(t(3), t.int(low=0, high=3), None, -100, "none", "nll_loss"),
+    ],
+)
+
+
 def _of_classes(
     name: str, logp: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
 ) -> Tensor:
@@ -80,7 +104,7 @@ def _of_classes(
     valid = target != ignore_index
     safe = where(valid, target, 0)
     counted = valid.to(logp._array.dtype)
-    scale = counted if weight is None else weight[safe] * counted
+    scale = counted if weight is None else weight[safe.long()] * counted  # uint8 would be a mask
     loss = where(valid, -logp.gather(dim, safe.unsqueeze(dim)).squeeze(dim) * scale, 0.0)
     if smoothing:
         spread = -(logp if weight is None else logp * _over_classes(weight, logp.ndim, dim)).sum(dim)
@@ -117,9 +141,8 @@ def nll_loss(
     """
     expect_tensor("nll_loss", "input", input), expect_tensor("nll_loss", "target", target)
     _classes("nll_loss", input, target, weight)
-    return _of_classes(
-        "nll_loss", input, target, weight, ignore_index, reduction_of("nll_loss", size_average, reduce, reduction), 0.0
-    )
+    reduction = reduction_of("nll_loss", size_average, reduce, reduction)
+    return losses_of_classes(input, target, weight, ignore_index, reduction, "nll_loss")  # type: ignore[no-any-return]
 
 
 samples(
@@ -187,9 +210,10 @@ def cross_entropy(
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     _classes("cross_entropy", input, target, weight)
-    return _of_classes(
-        "cross_entropy", log_softmax(input, dim), target, weight, ignore_index, reduction, label_smoothing
-    )
+    logp = log_softmax(input, dim)
+    if not label_smoothing:
+        return losses_of_classes(logp, target, weight, ignore_index, reduction, "cross_entropy")  # type: ignore[no-any-return]
+    return _of_classes("cross_entropy", logp, target, weight, ignore_index, reduction, label_smoothing)
 
 
 samples(
