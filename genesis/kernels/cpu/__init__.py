@@ -9,8 +9,8 @@
 `channel_norm`  batch and instance norm, fused; `group_norm` group norm
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code` and `recurrent_cells`
-`grids`       images between their elements, fused
-`pooling`     the largest of windows, fused; `running` sums and products along a dimension
+`grids`       images between their elements, fused; `shuffles` elements between channels and places
+`pooling`     the largest and the sums of windows, fused, by `taps`; `running` sums and products along a dimension
 `optim`       optimizer steps
 `adding`      sums of rows at places; `distance` distances of all pairs of rows, fused
 `draws`       normal numbers

@@ -95,7 +95,7 @@ def empty(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None
     >>> empty((1 << 10, 1 << 13), np.float32).ctypes.data == address
     True
     """
-    size = math.prod(shape) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * (dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)).itemsize
     if size < LARGE:
         return np.empty(shape, dtype) if strides is None else np.ndarray(shape, dtype, strides=strides)
     try:

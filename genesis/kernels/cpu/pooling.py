@@ -1,5 +1,5 @@
 """The largest elements of windows without their places: these are found again where a gradient is wanted. Means of few
-windows as products of matrices.
+windows as products of matrices, and where llvmlite is, all sums by rules as loops (`taps`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import memory
+from genesis.kernels.cpu import memory, taps
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, native, windows
 from genesis.kernels.native import runtime
@@ -66,10 +66,12 @@ def largest(input: Any, rules: Any) -> Any:
     if _are_pairs(input, rules):
         return _of_pairs("pairs", np.ascontiguousarray(input)), (input, _FALSE, rules)  # its gradient knows of nan
     out = _largest(input, rules)
-    return out, (input, np.asarray(np.isnan(out).any()), rules)
+    return out, (input, _FALSE if _compiles(input, rules) else np.asarray(np.isnan(out).any()), rules)
 
 
 def _largest(x: Any, rules: Any) -> Any:
+    if taps.take(x, rules):
+        return taps.largest(x, rules)
     out = x
     for i, rule in enumerate(reversed(rules)):
         out = _over(out, x.ndim - 1 - i, rule)
@@ -81,10 +83,8 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     x, has_nan, rules = kept
     if _are_pairs(x, rules):
         return (_of_pairs("pairs_gradient", np.ascontiguousarray(x), np.ascontiguousarray(g)),)
-    if x.dtype is F32 and x.size >= LARGE["elements"] and not has_nan and loops.available():
-        positions = _positions(rules)
-        if positions.shape[1] <= windows.MOST:
-            return (_compiled(np.ascontiguousarray(g), np.ascontiguousarray(x), positions, len(rules)),)
+    if _compiles(x, rules):
+        return (_compiled(np.ascontiguousarray(g), np.ascontiguousarray(x), _positions(rules), len(rules)),)
     out = _largest(x, rules)
     gx = np.zeros(x.shape, x.dtype)
     if has_nan:
@@ -92,8 +92,8 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
         return (gx,)
     apart = all([rule[0] == "windows" and rule[4] >= rule[3] and rule[6] == 1 for rule in rules])
     waiting = np.ones(out.shape, bool)  # of equals the first, in the order of the dimensions
-    for taps in itertools.product(*[steps(rule) for rule in rules]):
-        to, source = (..., *[tap[0] for tap in taps]), (..., *[tap[1] for tap in taps])
+    for each in itertools.product(*[steps(rule) for rule in rules]):
+        to, source = (..., *[tap[0] for tap in each]), (..., *[tap[1] for tap in each])
         here = x[source] == out[to]
         here &= waiting[to]
         waiting[to] &= ~here
@@ -188,12 +188,47 @@ def _sums_matrix(rules: Any, dtype: Any, count: int) -> Any:
     return (whole / count).astype(dtype)
 
 
-# ---- compiled
+MANY = 1 << 11  # elements from where a product of matrices is faster for few windows
+
+
+def _compiles_means(input: Any, rules: Any, count: int) -> bool:
+    plain = count.__class__ is int and 0 < count < 1 << 31
+    return plain and taps.take(input, rules) and (input.size < MANY or not _are_few(rules))
+
+
+@attach(
+    "window_means",
+    np.ndarray,
+    when=_compiles_means,
+    infer=_infer_means,
+)
+def compiled_means(input: Any, rules: Any, count: int) -> Any:
+    """The kernel of average pooling, interpolation and borders."""
+    return taps.sums(input, rules, False, count), (input, rules, count)
+
+
+@compiled_means.backward(reads=())
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    return (taps.sums(g, kept[1], True, kept[2]),)
+
+
+@attach("mix", np.ndarray, when=lambda input, dim, rule, back=False: taps.take(input, (rule,)))
+def mix(input: Any, dim: int, rule: Any, back: bool = False) -> Any:
+    return taps.along(input, dim, rule, back)
+
+
+# ---- the gradient of the largest, compiled
+
+
+def _compiles(x: Any, rules: Any) -> bool:
+    return x.dtype is F32 and loops.available() and _positions(rules).shape[1] <= windows.MOST
 
 
 @functools.lru_cache(maxsize=64)
 def _positions(rules: Any) -> Any:
-    """For each window the places of its elements in an image; one that is outside is the first that is not."""
+    """For each window the places of its elements in an image; one that is outside is the one before it, or the first: so
+    the first of equals and the last nan stay those.
+    """
     positions = np.zeros((1, 1), np.int64)
     for rule in rules:
         at = table(rule)[0]
@@ -203,8 +238,10 @@ def _positions(rules: Any) -> Any:
             positions[:, None, :, None] * rule[1] + at[:, None],
         )
         positions = positions.reshape(positions.shape[0] * positions.shape[1], -1)
-    inside = np.take_along_axis(positions, np.argmax(positions >= 0, 1)[:, None], 1)
-    return np.ascontiguousarray(np.where(positions < 0, inside, positions))
+    there = positions >= 0
+    before = np.maximum.accumulate(np.where(there, np.arange(positions.shape[1]), -1), 1)
+    inside = np.maximum(before, np.argmax(there, 1)[:, None])
+    return np.ascontiguousarray(np.take_along_axis(positions, inside, 1))
 
 
 @functools.cache
@@ -226,7 +263,7 @@ def _slices(x: Any) -> int | None:
 
 
 def _are_pairs(x: Any, rules: Any) -> bool:
-    return x.dtype is F32 and x.size >= LARGE["elements"] and _name_pairs(rules) and loops.available()
+    return x.dtype is F32 and _name_pairs(rules) and loops.available()
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,7 +11,8 @@ POINTERS, SIZES = ("x", "g", "gx", "positions"), ("first", "last", "size", "wind
 
 
 def largest_gradient(taps: int) -> str:
-    """The function ``largest_gradient``: each ``g`` is added where the largest of its window is, of equals the first.
+    """The function ``largest_gradient``: each ``g`` is added where the largest of its window is, of equals the first, of
+    several nan the last, as in PyTorch.
 
     ``positions`` has for each window of an image the positions of its elements, as many as ``taps``.
     """
@@ -28,6 +29,8 @@ def largest_gradient(taps: int) -> str:
                 other = code.number("%positions", code.add(table, str(t)))
                 value = code.put(f"load float, ptr {code.at(x, other)}, align 4")
                 above = code.put(f"fcmp ogt float {value}, {largest}")
+                nan = code.put(f"fcmp uno float {value}, {value}")
+                above = code.put(f"or i1 {above}, {nan}")
                 largest = code.put(f"select i1 {above}, float {value}, float {largest}")
                 index = code.put(f"select i1 {above}, i64 {other}, i64 {index}")
             code.store(code.plus(code.load(gx, index), code.load(g, window.index)), gx, index)

@@ -12,7 +12,9 @@ from genesis.core.call.casts import as_autocast
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.spatial.arguments import known
 from genesis.ops.spatial.pooling import window_means
+from genesis.ops.spatial.tables import Rule
 
 # the numbers of spatial dimensions a mode is for, and the rule of each dimension
 MODES: dict[str, tuple[tuple[int, ...], str]] = {
@@ -79,6 +81,30 @@ def _sizes(input: Tensor, dims: int, size: Any, scale_factor: Any, recompute: An
     return [int(n) for n in sizes], [None] * dims if recompute else scales
 
 
+@known
+def _rules(
+    name: str,
+    input: Tensor,
+    size: Any,
+    scale_factor: Any,
+    mode: str,
+    align_corners: Any,
+    recompute: Any,
+    antialias: Any,
+) -> tuple[Rule, ...]:
+    """The rule of each dimension."""
+    dims = _check(input, mode, align_corners, antialias)
+    sizes, scales = _sizes(input, dims, size, scale_factor, recompute)
+    kind, corners = MODES[mode][1], bool(align_corners)
+    rules: list[Rule] = []
+    for n, m, scale in zip(input.shape[2:], sizes, scales, strict=True):
+        more: tuple[Any, ...] = (
+            (scale,) if "nearest" in kind else () if kind == "cells" else (corners, scale, bool(antialias))
+        )
+        rules.append((kind, n, m, *more))
+    return tuple(rules)
+
+
 @composite(method=False, torch_name="nn.functional.interpolate")
 def interpolate(
     input: Tensor,
@@ -111,18 +137,10 @@ def interpolate(
     >>> genesis.nn.functional.interpolate(genesis.tensor([[[0., 2.]]]), scale_factor=2, mode="linear")
     tensor([[[0.0000, 0.5000, 1.5000, 2.0000]]])
     """
-    dims = _check(input, mode, align_corners, antialias)
+    rules = _rules("interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
     if mode != "area":
         (input,) = as_autocast("float32:gpu", input)
-    sizes, scales = _sizes(input, dims, size, scale_factor, recompute_scale_factor)
-    kind, corners = MODES[mode][1], bool(align_corners)
-    rules = []
-    for n, m, scale in zip(input.shape[2:], sizes, scales, strict=True):
-        more: tuple[Any, ...] = (
-            (scale,) if "nearest" in kind else () if kind == "cells" else (corners, scale, bool(antialias))
-        )
-        rules.append((kind, n, m, *more))
-    return window_means(input, tuple(rules), 1)  # type: ignore[no-any-return]
+    return window_means(input, rules, 1)  # type: ignore[no-any-return]
 
 
 samples(

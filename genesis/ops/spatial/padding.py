@@ -15,7 +15,10 @@ from genesis.core.call.casts import as_autocast
 from genesis.core.call.kinds import as_it_is, case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.spatial.arguments import known
+from genesis.ops.spatial.pooling import window_means
 from genesis.ops.spatial.sums import mix
+from genesis.ops.spatial.tables import Rule
 
 MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -129,6 +132,18 @@ def _check_border(input: Tensor, pad: Sequence[int], mode: str) -> None:
         raise ShapeError(message("pad", f"{mode}: nothing is left with {list(pad)}", [("input", input._spec())]))
 
 
+@known
+def _border_rules(name: str, input: Tensor, pad: Any, mode: str) -> tuple[tuple[int, ...], tuple[Rule, ...]]:
+    """The numbers of ``pad``; the rule of each dimension, if all are at once: of floats, and where nothing is taken away."""
+    numbers = _numbers(name, input, pad)
+    _check_border(input, numbers, mode)
+    if min(numbers) < 0 or not input.is_floating_point():
+        return numbers, ()
+    sides = [numbers[i : i + 2] for i in range(0, len(numbers), 2)]
+    sizes = input.shape[-len(sides) :]
+    return numbers, tuple([(mode, n, *two) for n, two in zip(sizes, reversed(sides), strict=True)])
+
+
 def _cropped(input: Tensor, dim: int, before: int, after: int) -> Tensor:
     """Without what negative numbers take away."""
     if before >= 0 and after >= 0:
@@ -162,8 +177,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise ArgumentValueError(message("pad", f"mode {mode!r} takes no value, got {value}"))
     if mode != "circular":
         (input,) = as_autocast("float32:cpu", input)
-    numbers = _numbers("pad", input, pad)
-    _check_border(input, numbers, mode)
+    numbers, rules = _border_rules("pad", input, pad, mode)
+    if rules:
+        return window_means(input, rules, 1)  # type: ignore[no-any-return]
     for i in range(len(numbers) // 2):
         before, after = numbers[2 * i : 2 * i + 2]
         if mode == "circular":  # of what is left

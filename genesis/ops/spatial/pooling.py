@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from genesis.ops.creation.random import rand
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.arithmetic import divide
 from genesis.ops.pointwise.choice import where
-from genesis.ops.spatial.arguments import AXES, Sizes, per_dim
+from genesis.ops.spatial.arguments import AXES, Sizes, known, per_dim
 from genesis.ops.spatial.sums import mix
 from genesis.ops.spatial.tables import Rule, sizes_of, steps, table, windows_along
 
@@ -54,30 +54,7 @@ def _check_floating(name: str, input: Tensor) -> None:
         raise DTypeError(message(name, f"expected floating-point numbers, got {input.dtype}", hint="x.float()"))
 
 
-_seen: dict[Any, tuple[Rule, ...]] = {}  # rules by the sizes and the numbers they follow from
-_PLAIN = int, type(None), str
-
-
-def _kept(rules: Callable[..., tuple[Rule, ...]]) -> Callable[..., tuple[Rule, ...]]:
-    """Rules that were made once for the same sizes and plain numbers are not made again (10 us)."""
-
-    @functools.wraps(rules)
-    def once(name: str, input: Tensor, dims: int, *given: Any) -> tuple[Rule, ...]:
-        for value in given[:-1]:  # the last is a switch, or a kind
-            if value.__class__ not in _PLAIN:
-                return rules(name, input, dims, *given)
-        key = name, input._array.shape, given
-        known = _seen.get(key)
-        if known is None:
-            if len(_seen) >= 1024:
-                _seen.clear()
-            known = _seen[key] = rules(name, input, dims, *given)
-        return known
-
-    return once
-
-
-@_kept
+@known
 def sliding_rules(
     name: str, input: Tensor, dims: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Rule, ...]:
@@ -104,7 +81,7 @@ def sliding_rules(
     return tuple(rules)
 
 
-@_kept
+@known
 def adaptive_rules(name: str, input: Tensor, dims: int, output_size: Any, kind: str) -> tuple[Rule, ...]:
     """The rule of each dimension; None keeps its size."""
     check_dims(name, input, dims, channels=False)
