@@ -43,4 +43,5 @@ from genesis.kernels.cpu import pooling as pooling
 from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import rows as rows
 from genesis.kernels.cpu import running as running
+from genesis.kernels.cpu import shuffles as shuffles
 from genesis.kernels.cpu import special as special
