@@ -18,6 +18,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec, contiguous_strides
+from genesis.base.narrow import restrided
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, contraction
@@ -126,9 +127,7 @@ def windows(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, count: Sizes)
     steps = x.strides[2:]
     within = [s * d for s, d in zip(steps, dilation, strict=True)]
     between = [s * d for s, d in zip(steps, stride, strict=True)]
-    return np.lib.stride_tricks.as_strided(
-        x, (*x.shape[:2], *kernel, *count), (*x.strides[:2], *within, *between), writeable=False
-    )
+    return restrided(x, (*x.shape[:2], *kernel, *count), (*x.strides[:2], *within, *between), writeable=False)
 
 
 def add_windows(out: Any, columns: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, count: Sizes) -> None:

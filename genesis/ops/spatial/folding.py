@@ -15,7 +15,7 @@ from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import as_it_is, case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.spatial.arguments import Sizes, per_dim
+from genesis.ops.spatial.arguments import Sizes, known, per_dim
 from genesis.ops.spatial.convolution import add_windows, inside, windows, windows_in, with_border
 
 # ---- windows
@@ -38,13 +38,18 @@ def _numbers(name: str, kernel: Any, dilation: Any, padding: Any, stride: Any) -
     )
 
 
-def _prepare_unfold(input: Tensor, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Any, ...]:
+@known
+def _unfolded(name: str, input: Tensor, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Sizes, ...]:
     if input.ndim < 3 or 0 in input.shape[-3:]:
         text = f"expected images (C, H, W) or (N, C, H, W), got {list(input.shape)}"
-        raise ShapeError(message("unfold", text, [("input", input._spec())]))
-    numbers = _numbers("unfold", kernel, dilation, padding, stride)
-    _count("unfold", tuple(input.shape[-2:]), *numbers)
-    return input, *numbers
+        raise ShapeError(message(name, text, [("input", input._spec())]))
+    numbers = _numbers(name, kernel, dilation, padding, stride)
+    _count(name, tuple(input.shape[-2:]), *numbers)
+    return numbers
+
+
+def _prepare_unfold(input: Tensor, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Any, ...]:
+    return input, *_unfolded("unfold", input, kernel, dilation, padding, stride)
 
 
 def _infer_unfold(input: Spec, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Spec:
