@@ -9,8 +9,8 @@
 `channel_norm`  batch and instance norm, fused; `group_norm` group norm
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code` and `recurrent_cells`
-`grids`       images between their elements, fused; `shuffles` elements between channels and places
-`pooling`     the largest and the sums of windows, fused, by `taps`; `running` sums and products along a dimension
+`grids`       images between their elements, fused; `folding` elements between channels and places
+`pooling`     the largest and the sums of windows, fused, by `sums`; `running` sums and products along a dimension
 `optim`       optimizer steps
 `adding`      sums of rows at places; `distance` distances of all pairs of rows, fused
 `draws`       normal numbers
@@ -31,6 +31,7 @@ from genesis.kernels.cpu import ctc as ctc
 from genesis.kernels.cpu import distance as distance
 from genesis.kernels.cpu import draws as draws
 from genesis.kernels.cpu import elementwise as elementwise
+from genesis.kernels.cpu import folding as folding
 from genesis.kernels.cpu import gemm as gemm
 from genesis.kernels.cpu import grids as grids
 from genesis.kernels.cpu import group_norm as group_norm
@@ -43,5 +44,4 @@ from genesis.kernels.cpu import pooling as pooling
 from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import rows as rows
 from genesis.kernels.cpu import running as running
-from genesis.kernels.cpu import shuffles as shuffles
 from genesis.kernels.cpu import special as special

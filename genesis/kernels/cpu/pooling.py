@@ -1,5 +1,5 @@
 """The largest elements of windows without their places: these are found again where a gradient is wanted. Means of few
-windows as products of matrices, and where llvmlite is, all sums by rules as loops (`taps`).
+windows as products of matrices, and where llvmlite is, all sums by rules as loops (`sums`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import memory, taps
+from genesis.kernels.cpu import memory, sums
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, native, windows
 from genesis.kernels.native import runtime
@@ -70,8 +70,8 @@ def largest(input: Any, rules: Any) -> Any:
 
 
 def _largest(x: Any, rules: Any) -> Any:
-    if taps.take(x, rules):
-        return taps.largest(x, rules)
+    if sums.take(x, rules):
+        return sums.largest(x, rules)
     out = x
     for i, rule in enumerate(reversed(rules)):
         out = _over(out, x.ndim - 1 - i, rule)
@@ -193,7 +193,7 @@ MANY = 1 << 11  # elements from where a product of matrices is faster for few wi
 
 def _compiles_means(input: Any, rules: Any, count: int) -> bool:
     plain = count.__class__ is int and 0 < count < 1 << 31
-    return plain and taps.take(input, rules) and (input.size < MANY or not _are_few(rules))
+    return plain and sums.take(input, rules) and (input.size < MANY or not _are_few(rules))
 
 
 @attach(
@@ -204,17 +204,17 @@ def _compiles_means(input: Any, rules: Any, count: int) -> bool:
 )
 def compiled_means(input: Any, rules: Any, count: int) -> Any:
     """The kernel of average pooling, interpolation and borders."""
-    return taps.sums(input, rules, False, count), (input, rules, count)
+    return sums.by_rules(input, rules, False, count), (input, rules, count)
 
 
 @compiled_means.backward(reads=())
 def _(g: Any, kept: Any, needs: Any) -> Any:
-    return (taps.sums(g, kept[1], True, kept[2]),)
+    return (sums.by_rules(g, kept[1], True, kept[2]),)
 
 
-@attach("mix", np.ndarray, when=lambda input, dim, rule, back=False: taps.take(input, (rule,)))
+@attach("mix", np.ndarray, when=lambda input, dim, rule, back=False: sums.take(input, (rule,)))
 def mix(input: Any, dim: int, rule: Any, back: bool = False) -> Any:
-    return taps.along(input, dim, rule, back)
+    return sums.along(input, dim, rule, back)
 
 
 # ---- the gradient of the largest, compiled

@@ -13,7 +13,7 @@ import genesis
 import genesis.nn.functional as F
 from genesis.core.call.kinds import case
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import pooling, taps
+from genesis.kernels.cpu import pooling, sums
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops
 from genesis.ops.spatial.pooling import largest, window_means
@@ -62,7 +62,7 @@ def test_sums_have_the_bits_of_those_by_slices(rule, dims, back):
         for layout in (x, np.asfortranarray(x), x[::-1, ..., ::-1]):
             exact = by_slices(layout, rules, back)
             for count in (1, 4, 9):
-                got = taps.sums(layout, rules, back, count)
+                got = sums.by_rules(layout, rules, back, count)
                 assert got.flags.c_contiguous
                 np.testing.assert_array_equal(got, exact / np.float32(count))
 
@@ -83,14 +83,14 @@ def test_sums_along_one_of_several_dimensions(rule, back):
 def test_what_is_moved_is_what_it_was(rule):
     rules = tuple(RULES[rule](n) for n in (4, 19))
     x = np.random.default_rng(0).choice(np.array([0, -0.0, 1, np.inf, np.nan], np.float32), (2, 4, 19))
-    got, exact = taps.sums(x, rules), by_slices(x, rules, False)
+    got, exact = sums.by_rules(x, rules), by_slices(x, rules, False)
     np.testing.assert_array_equal(got, exact)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(exact))
 
 
 def test_the_sum_of_nothing_is_a_zero_without_a_sign():
     rules = (("windows", 7, 2, 2, 3, 0, 1),) * 2
-    gradient = taps.sums(-numbers(1, 2, 2), rules, True)
+    gradient = sums.by_rules(-numbers(1, 2, 2), rules, True)
     assert not gradient[0, 2].any() and not np.signbit(gradient[0, 2]).any() and not np.signbit(gradient[0, :, 2]).any()
 
 

@@ -16,7 +16,8 @@ from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, native, taps
+from genesis.kernels.llvm import loops, native
+from genesis.kernels.llvm import sums as code
 from genesis.kernels.native import runtime
 from genesis.ops.spatial import tables
 from genesis.ops.spatial.tables import Rule, sizes_of
@@ -40,7 +41,7 @@ class _Pass(NamedTuple):
     """What is done to images in one call."""
 
     run: Any
-    plan: int  # the address of a `taps.PLAN`
+    plan: int  # the address of a `PLAN` of the loops
     before: int  # elements of an image,
     after: int  # of the result,
     between: int  # and of what is between columns and rows
@@ -58,7 +59,7 @@ def _give_something(rules: Rules) -> bool:
     return all([min(sizes_of(rule)) > 0 for rule in rules])
 
 
-def sums(x: Any, rules: Rules, back: bool = False, count: int = 1) -> Any:
+def by_rules(x: Any, rules: Rules, back: bool = False, count: int = 1) -> Any:
     """Sums along the last dimensions, which have a rule each, divided by ``count``; with ``back`` the transpose."""
     return _passed(x, len(rules), _passes(rules, back, count, True, loops.width() // 4))
 
@@ -139,8 +140,8 @@ def _beside(positions: Any, lanes: int) -> Any:
 
 @functools.cache
 def _loop(lanes: int, rows: bool, columns: bool, sums: bool, divided: bool) -> Any:
-    code = taps.images(lanes, rows, columns, sums, divided)
-    return native.nest("images", code, len(taps.POINTERS), len(taps.SIZES))
+    text = code.images(lanes, rows, columns, sums, divided)
+    return native.nest("images", text, len(code.POINTERS), len(code.SIZES))
 
 
 @functools.lru_cache(maxsize=512)
