@@ -9,7 +9,7 @@ the time of day.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType
@@ -21,6 +21,7 @@ from genesis.arrays.memory import strides_of
 from genesis.arrays.protocol import Virtual, device_of
 from genesis.base import dtypes
 from genesis.base.device import default_device
+from genesis.base.errors import GraphError, message
 from genesis.core.functions.captures import contents
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import grad_mode, inference
@@ -333,11 +334,14 @@ class Guards:
         self.modes = Modes()
         self.unchanged: dict[int, Unchanged] = {}
         self.things: list[Dependable] = []
+        self.reads: dict[int, Dependable] = {}  # those that it reads something of which begins later
         self.own: dict[int, Tensor] = {}  # tensors that require no gradient, whose .grad is looked at
         self.names = names_of(function)
 
-    def depends(self, thing: Dependable) -> None:
-        """The function asks a module or an optimizer."""
+    def depends(self, thing: Dependable, read: str = "") -> None:
+        """The function asks a module or an optimizer, maybe for an attribute."""
+        if read in thing._begins_later:
+            self.reads[id(thing)] = thing
         if id(thing) not in self.unchanged:
             guard = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
             guard.sources = lambda: _sources(thing)
@@ -366,6 +370,13 @@ class Guards:
         self._name()
         for one in (self.names, *self.unchanged.values()):
             one.settle()
+
+    def refuse_begun(self, begun: Sequence[Any]) -> None:
+        """The function looks at what this very call sets up: at the next one it finds something else."""
+        for thing in self.reads.values():
+            if any([held is state for held in thing._holders().values() for state in begun]):
+                text = f"the function reads what {type(thing).__name__} only begins in this call"
+                raise GraphError(message("trace", text, hint="call the function once before tracing it"))
 
     def collected(self, captured: Iterable[Tensor], leaves: list[Tensor]) -> tuple[Any, ...]:
         """The guards of a graph."""

@@ -27,7 +27,7 @@ from genesis.core.graph.node import AccumulateGrad, ArgumentOfTrace, Edge, Node
 from genesis.core.graph.site import line_here, site_of, user_site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.graph.tracing import Dependable, HostNumber, tracer
+from genesis.core.graph.tracing import Dependable, HostNumber, forget_begun, tracer
 from genesis.core.layers.stored import check_moved
 from genesis.jit.arguments import SIMPLE, Stream, Var, refused
 from genesis.jit.asked import SCALAR, AskedNumbers
@@ -80,7 +80,7 @@ class Tracer(AskedNumbers):
         self.memory = Memory()
         self.gradients = Gradients(self.memory)
         self.checks: list[Callable[[], None]] = []  # when the function has returned
-        self.begun: list[Any] = []  # dictionaries of what is set up once
+        self.begun: list[tuple[Any, Any]] = []  # dictionaries of what is set up once, and those that they are in
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.own: dict[int, Any] = {}  # what objects of this package know of themselves in the trace, by id
         self.own_streams: list[Generator] = []
@@ -223,8 +223,8 @@ class Tracer(AskedNumbers):
         """The function made a plain tensor: its numbers are known, until it is written to."""
         self.memory.makes(tensor._array)
 
-    def depends(self, thing: Dependable) -> None:
-        self.guards.depends(thing)
+    def depends(self, thing: Dependable, read: str = "") -> None:
+        self.guards.depends(thing, read)
 
     def changes(self, thing: Any, what: str) -> None:
         """Something of an object is about to change; a subclass may refuse that."""
@@ -384,13 +384,14 @@ class Tracer(AskedNumbers):
             outcome = self._record(fn, args, kwargs)
             self.marker = None
             self.guards.settle()
+            self.guards.refuse_begun([state for state, _ in self.begun])
             refuse_leaks(self.name, self.alive)
             self.gradients.refuse_new_leaves()
             captured, constants, writes = self.memory.sorted(self.name)
             return graph_of(self, outcome, captured, constants, writes)
         except BaseException:
-            for state in self.begun:
-                state.clear()
+            for state, states in self.begun:
+                forget_begun(state, states)
             raise
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:

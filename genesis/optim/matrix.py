@@ -164,7 +164,7 @@ class Muon(Stateful):
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         _refuse_complex("Muon", param)
         if not state:
-            with begins(state):
+            with begins(state, self.state):
                 state["momentum_buffer"] = zeros_like(grad)
         momentum = group["momentum"]
         buffer = average(state["momentum_buffer"], grad, 1 - momentum)

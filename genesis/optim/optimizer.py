@@ -277,8 +277,11 @@ class Optimizer(Dependable):
             options |= {name: "a number, which is asked for" for name in self._inputs(group) if name != "lr"}
             values |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
             values[f"param_groups[{i}]['params']"] = tuple(group["params"])
-        values["state"] = tuple([x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
+        values["state"] = len(self.state), *self._state_tensors()
         return values
+
+    def _state_tensors(self) -> list[Tensor]:
+        return [x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)]
 
     def _holders(self) -> dict[str, Any]:
         params = [p for group in self.param_groups for p in group["params"]]
@@ -288,19 +291,16 @@ class Optimizer(Dependable):
     def _witnesses(self) -> tuple[Any, ...]:
         options = [group[name] for group in self.param_groups for name in self._fixed(group)]
         params = [p for group in self.param_groups for p in (group, *group["params"])]
-        return (
-            *options,
-            *params,
-            *[x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)],
-        )
+        return *options, *params, len(self.state), *self._state_tensors()
 
     def _answers(self) -> list[tuple[Any, tuple[Any, ...] | None]] | None:
         answers: list[tuple[Any, tuple[Any, ...] | None]] = [(self.__dict__, ("state", "param_groups"))]
-        answers += [(self.param_groups, None), (self.state, tuple(self.state))]
+        answers += [(self.param_groups, None), (self.state, None)]
         for group in self.param_groups:
             answers += [(group, (*self._fixed(group), "params")), (group["params"], None)]
-        tensors = [(s, tuple([k for k, x in s.items() if isinstance(x, Tensor)])) for s in self.state.values()]
-        return [*answers, *tensors]
+        for state in self.state.values():  # one that is empty is to stay so
+            answers.append((state, tuple([k for k, x in state.items() if isinstance(x, Tensor)]) if state else None))
+        return answers
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""

@@ -102,7 +102,7 @@ class SGD(Stateful):
         if group["momentum"]:
             buffer = state.get("momentum_buffer")
             if buffer is None and tracer.get() is not None and group["dampening"] == 0 and not group["differentiable"]:
-                with begins(state):  # the same step as all others: -0.0 + g is g
+                with begins(state, self.state):  # the same step as all others: -0.0 + g is g
                     buffer = state["momentum_buffer"] = full_like(param, -0.0)
             if buffer is None:
                 buffer = state["momentum_buffer"] = g.to(g.dtype, copy=True)  # laid out as the gradient is

@@ -81,7 +81,7 @@ class Stateful(Optimizer):
             if group.get("differentiable"):
                 self.begin(param, state, group)
             else:
-                with begins(state):
+                with begins(state, self.state):
                     self.begin(param, state, group.group if isinstance(group, Inputs) else group)
         advance(state, "step")
         g = -grad if group.get("maximize") else grad

@@ -332,3 +332,57 @@ def test_code_of_the_program_in_a_backward_or_a_step_is_watched(where):
             step(genesis.ones(3))
     count = {"packed": len(seen)}.get(where, 4)  # a saved tensor is unpacked as often as it is used
     assert seen == [where] * count and count >= 4 and count % 4 == 0
+
+
+LOOKS = {
+    "halved": lambda states: [
+        v.mul_(0.5) for s in states.values() for v in s.values() if isinstance(v, genesis.Tensor)
+    ],
+    "length": lambda states: len(states),
+    "truth": lambda states: 1 if states else 0,
+    "items": lambda states: len([*states.items()]),
+    "member": lambda states: 1 if "other" in states else 0,
+}
+
+
+@pytest.mark.parametrize("begun", ["inside", "outside"])
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_step_that_looks_at_the_state_of_an_optimizer_sees_that_it_has_begun(name, begun):
+    look, ways = LOOKS[name], []
+    for compiled in (False, True):
+        w = genesis.tensor([1.0, 2.0, 3.0]).requires_grad_()
+        optimizer = optim.Adam([w], lr=0.1)
+        if begun == "inside":
+            w.grad = genesis.ones(3)
+
+        def step(x, optimizer=optimizer):
+            seen = look(optimizer.state)
+            if begun == "inside":
+                optimizer.step()
+            return x * (1 + (seen if isinstance(seen, int) else len(seen)))
+
+        run = genesis.compile(step, fullgraph=begun == "outside") if compiled else step
+        results = []
+        for call in range(5):
+            results += run(genesis.ones(2)).tolist()
+            if call == 2:
+                w.grad = genesis.ones(3)
+                optimizer.step()
+                optimizer.state["other"]
+            results += [v.tolist() if isinstance(v, genesis.Tensor) else v for v in optimizer.state[w].values()]
+        ways.append([*results, *w.tolist()])
+    assert ways[0] == ways[1]
+
+
+def test_a_trace_refuses_to_look_at_what_it_begins():
+    w = genesis.ones(3).requires_grad_()
+    w.grad, optimizer = genesis.ones(3), optim.Adam([w])
+
+    def step(x):
+        if not optimizer.state:
+            x = x * 2
+        optimizer.step()
+        return x
+
+    step = genesis.compile(step)
+    assert [step(genesis.ones(())).item() for _ in range(3)] == [2, 1, 1]

@@ -32,7 +32,7 @@ class Dependable:
     """
 
     __slots__ = ()
-    _begins_later: tuple[str, ...] = ()  # names of what begins at a first call, and then stays
+    _begins_later: tuple[str, ...] = ()  # attributes whose dictionaries begin at a first call, and then stay
 
     def _taken_for_granted(self) -> dict[str, Any]:
         """What the answers depend on, by name: numbers, strings, other objects, and tuples of them."""
@@ -68,11 +68,11 @@ def plain_only(values: Mapping[str, Any]) -> dict[str, Any]:
     return state
 
 
-def depends(thing: Dependable) -> None:
-    """Say that what the function does depends on what a module or an optimizer is set to."""
+def depends(thing: Dependable, read: str = "") -> None:
+    """Say that what the function does depends on what a module or an optimizer is set to, and which attribute it reads."""
     active = tracer.get()
     if active is not None:
-        active.depends(thing)
+        active.depends(thing, read)
 
 
 def changes(thing: Any, what: str) -> None:
@@ -246,14 +246,21 @@ def keep(tensor: Any) -> None:
         active.keeps(tensor)
 
 
+def forget_begun(state: MutableMapping[str, Any], states: MutableMapping[Any, Any]) -> None:
+    """What `begins` says of a trace that fails."""
+    state.clear()
+    for key in [key for key, value in states.items() if value is state]:
+        del states[key]
+
+
 @contextmanager
-def begins(state: MutableMapping[str, Any]) -> Iterator[None]:
-    """Set up what is set up once and kept, in a dictionary that is empty: as outside of a trace, also in one. It is
-    empty again where the trace fails.
+def begins(state: MutableMapping[str, Any], states: MutableMapping[Any, Any]) -> Iterator[None]:
+    """Set up what is set up once and kept, in a dictionary that is empty, and one of the values of ``states``: as outside
+    of a trace, also in one. Where the trace fails it is empty again, and no value of ``states``.
     """
     active = tracer.get()
     if active is not None:
-        active.begun.append(state)
+        active.begun.append((state, states))
     token, copies = tracer.set(None), snapshot.set(None)
     try:
         yield

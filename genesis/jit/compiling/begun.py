@@ -8,21 +8,22 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import forget_begun
 
 
 class Begun:
-    """A dictionary that a trace has filled, and what it holds as long as no call has used it."""
+    """A dictionary that a trace has filled, the one that it is in, and what it holds as long as no call has used it."""
 
-    __slots__ = ("_held", "state")
+    __slots__ = ("_held", "state", "states")
 
-    def __init__(self, state: MutableMapping[str, Any]) -> None:
-        self.state, self._held = state, _held(state)
+    def __init__(self, state: MutableMapping[str, Any], states: MutableMapping[Any, Any]) -> None:
+        self.state, self.states, self._held = state, states, _held(state)
 
     def forget_unused(self) -> bool:
-        """Empty it if no call has used it; whether that was so."""
+        """Forget it if no call has used it; whether that was so."""
         unused = bool(self.state) and _held(self.state) == self._held
         if unused:
-            self.state.clear()
+            forget_begun(self.state, self.states)
         return unused
 
 

@@ -225,7 +225,7 @@ class Questions:
         values = container.values() if isinstance(container, dict) else container
         if not len(container):
             self.conditions[self.text.name(container)] = None
-        elif all([_comparable(v) for v in values]):
+        elif all([_comparable(v) for v in (*container, *values)]):
             parts = (container, values) if isinstance(container, dict) else (values,)
             self.wholes += [(part, tuple(part)) for part in parts]
         else:

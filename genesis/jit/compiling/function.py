@@ -35,6 +35,7 @@ ATTEMPTS = 3  # at tracing a call that sets something up
 _MODE = 2  # where the mode is in a key
 ONCE = (  # maybe not at the next call
     "that it made while it was traced",
+    "only begins in this call",
     "the .grad of a tensor from outside is set",
     "is set to something else at",
     "is not done again: the result is kept",

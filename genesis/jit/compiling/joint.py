@@ -234,11 +234,11 @@ class JointTracer(Tracer):
             text = "an argument that requires grad is, or came from, what a gradient is asked for"
             raise GraphError(message("trace", text, [("argument", met[0].tensor._spec())], "compute it inside"))
 
-    def depends(self, thing: Dependable) -> None:
+    def depends(self, thing: Dependable, read: str = "") -> None:
         titles = [call.title for call in self.hosts.calls if any([setting.changes(thing) for setting in call.sets])]
         if titles:
             raise GraphError(message("compile", f"a {type(thing).__name__} is set to something else at {titles[0]}"))
-        super().depends(thing)
+        super().depends(thing, read)
 
     def kept(self) -> int:
         return len(self.hosts.calls)

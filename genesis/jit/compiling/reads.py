@@ -172,7 +172,7 @@ class Reads:
             if module.startswith(("numpy", "genesis")) or (isinstance(value, Tensor) and not _has_own(value, name)):
                 return
             if isinstance(value, Dependable):
-                depends(value)
+                depends(value, str(name))
             if name == "__dict__":
                 self._meet_any(value, text)
                 return
