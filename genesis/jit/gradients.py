@@ -198,8 +198,12 @@ class Gradients:
         return leaves, writes, cells, parts
 
     def _is_of_others(self, array: Traced, leaf: LeafGradient) -> bool:
-        """Whether memory is not made by the function, and is not what the ``.grad`` of a leaf was."""
-        return bool(array.steps) if array.cell is leaf.cell else not self.memory.is_made(array.cell)
+        """Whether memory is not made by the function, and is not what the ``.grad`` of a leaf was, and that alone."""
+        if array.cell is not leaf.cell:
+            return not self.memory.is_made(array.cell)
+        capture = None if leaf.before is None else self.memory.find(leaf.before._array)
+        other = None if capture is None else capture.tensor()
+        return bool(array.steps) or not (other is None or other is leaf.before)
 
     def restore(self) -> None:
         """Tensors of the outside get back the histories and gradients that they had."""

@@ -2,6 +2,8 @@
 were there before.
 """
 
+import warnings
+
 import pytest
 
 import genesis
@@ -271,3 +273,20 @@ def test_gradients_that_are_views_are_added_to():
             step(genesis.full((3, 4), 2.0))
             assert w.grad is held and (held == 3).all()
     assert len(step._recent) == 1
+
+
+def test_a_leaf_whose_gradient_is_its_own_memory_keeps_its_history():
+    w = genesis.ones(3, 4, requires_grad=True)
+
+    def step(x):
+        first = w.grad is None
+        w.grad = w.detach()
+        return x * (2 if first else 3), w[1:]
+
+    compiled, x = genesis.compile(step), genesis.ones(3, 4, requires_grad=True) * 2
+    for factor in (2, 3, 3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y, part = compiled(x)
+        assert (y == 2 * factor).all() and part.requires_grad and not part.is_leaf
+        assert genesis.autograd.grad(part.sum(), w)[0].sum(1).tolist() == [0, 4, 4]
