@@ -63,7 +63,8 @@ SPECIAL_VALUES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.
 def test_rules_hold_for_infinities_zeros_and_nan(op):
     count = len(op.tensors)
     grid = [a.ravel() for a in np.meshgrid(*[SPECIAL_VALUES] * count)] if count < 3 else [SPECIAL_VALUES] * count
-    expected = op.call(*map(genesis.tensor, grid)).numpy()
+    with genesis.testing.meanings_only():  # kernels in float64 do not overflow
+        expected = op.call(*map(genesis.tensor, grid)).numpy()
     for form in (rule(op, np.float32), lowered(rule(op, np.float32))):
         with np.errstate(all="ignore"):
             found = np.broadcast_to(evaluate(form, *grid), expected.shape)

@@ -55,7 +55,8 @@ def test_inplace_writes_into_the_input_and_has_the_gradient(name):
         values.append(z.tolist())
         if inplace:
             assert y[::2].tolist() == z.tolist() and z._version == 1
-    assert grads[0] == grads[1] and values[0] == values[1]
+    for made, written in (grads, values):  # one kernel, and the composition, which rounds some times more
+        np.testing.assert_allclose(made, written, rtol=8 * np.finfo(np.float64).eps)
 
 
 @pytest.mark.parametrize("name", CHANNELS)
@@ -82,8 +83,8 @@ def test_inplace_in_transforms_and_traces(name):
 
     x = genesis.linspace(-4, 7, 12).reshape(3, 4)
     expected = f(x)
-    assert genesis.vmap(f)(x).tolist() == expected.tolist()
-    assert genesis.jit.trace(f, x).replay(x).tolist() == expected.tolist()
+    for result in (genesis.vmap(f)(x), genesis.jit.trace(f, x).replay(x)):  # of one kernel, and of the composition
+        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=4 * np.finfo(np.float32).eps)
     forward = genesis.func.jvp(f, (x,), (genesis.ones_like(x),))[1]
     leaf = x.clone().requires_grad_()
     f(leaf).sum().backward()

@@ -122,7 +122,7 @@ class Fused:
 
     def __call__(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...]) -> Any:
         """The result, or NotImplemented where the composition is to compute it."""
-        recording = grad_mode.get() and any([edge is not None for edge in edges])
+        recording = edges.count(None) != len(edges) and grad_mode.get()
         kernel = self.choose(arrays, recording)
         return NotImplemented if kernel is None else kernel._run(args, arrays, edges, recording)
 

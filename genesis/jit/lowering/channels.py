@@ -1,5 +1,5 @@
-"""Batch norm, group norm and the largest of windows as kernels: the loops of `genesis.kernels.llvm.channels`, `groups` and
-`windows`, with all sizes in the code. A chunk is some channels, or rows of images.
+"""Batch norm, group norm and the largest of windows as kernels: the loops of `genesis.kernels.llvm.channels`, `columns`,
+`groups` and `windows`, with all sizes in the code. A chunk is some channels, or rows of images.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from genesis.jit.lowering.convolutions import F32, array_of, in_order, named
 from genesis.jit.lowering.parts import Builder, Memory, Part, Unknown, rule, total
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.program import Call
+from genesis.kernels.cpu import group_norm as group_norms
+from genesis.kernels.cpu.channel_norm import code_of, sizes_of
 from genesis.kernels.cpu.pooling import _name_pairs
-from genesis.kernels.llvm import channels, groups, loops, windows
+from genesis.kernels.llvm import groups, loops, windows
 
 CHUNKS = 16
 
@@ -71,14 +74,12 @@ def sliced(
 # ---- batch norm
 
 
-def _sizes(shape: Sequence[int]) -> tuple[int, ...]:
-    """The integers of the functions of `channels`, behind the first and the last."""
-    examples, many, size = shape[0], shape[1], math.prod(shape[2:])
-    lanes = loops.width() // 4
-    if size < lanes or not examples * many:
+def _code(shape: Sequence[int]) -> tuple[ModuleType, tuple[int, ...]]:
+    """The module that has the functions, and their integers, behind the first and the last."""
+    code = code_of(shape)
+    if code is None or not math.prod(shape):
         raise Unknown("images smaller than a vector")
-    whole = size - size % lanes
-    return examples, many, size, whole, int(size != whole), examples * size
+    return code, sizes_of(shape)
 
 
 def _each(
@@ -101,7 +102,7 @@ def forward(memory: Memory, call: Call) -> list[Part | Stage]:
     if tuple(dim) != (0, *range(2, len(shape))):
         raise Unknown("a norm of each example")
     parts: list[Part | Stage] = []
-    sizes, many = _sizes(shape), shape[1]
+    (code, sizes), many = _code(shape), shape[1]
     out, rows, root = [(v, 0) for v in call.outs[:3]]
     w, b = _each(memory, call, weight, many, 1, parts), _each(memory, call, bias, many, 0, parts)
     moments = Var(Spec((2, many), F32))
@@ -118,8 +119,8 @@ def forward(memory: Memory, call: Call) -> list[Part | Stage]:
         deviation[:many], stats[: 2 * many] = spread, np.concatenate([mean, variance])
 
     operands = [in_order(memory, call, x, parts), w, b, rows, out, root, (moments, 0)]
-    code = channels.forward(loops.width() // 4, moments=True)
-    return [*parts, sliced(code, "forward", operands, many, sizes, (3, 4, 5, 6), oracle, eps)]
+    text = code.forward(loops.width() // 4, moments=True)
+    return [*parts, sliced(text, "forward", operands, many, sizes, (3, 4, 5, 6), oracle, eps)]
 
 
 @rule("fused.channel_moments")
@@ -135,9 +136,9 @@ def moments(memory: Memory, call: Call) -> list[Part | Stage]:
             arrays[1][: 2 * shape[1]] = np.concatenate([a.mean((0, 2)), a.var((0, 2))])
 
         source = out
-        code = channels.moments(loops.width() // 4)
+        code, sizes = _code(shape)
         operands = [in_order(memory, call, x, made), (out, 0)]
-        made.append(sliced(code, "moments", operands, shape[1], _sizes(shape), (1,), oracle))
+        made.append(sliced(code.moments(loops.width() // 4), "moments", operands, shape[1], sizes, (1,), oracle))
     for var in call.outs:
         if var is not source:
             copy = Builder(memory, call, var.spec.shape)
@@ -153,7 +154,7 @@ def backward(memory: Memory, call: Call) -> list[Part | Stage]:
     shape, many = rows.spec.shape, rows.spec.shape[1]
     if root.spec.shape != (1, many, *[1] * (len(shape) - 2)):
         raise Unknown("a norm of each example")
-    sizes, outs = _sizes(shape), iter(call.outs)
+    (code, sizes), outs = _code(shape), iter(call.outs)
     specs = rows.spec, Spec((many,), F32), Spec((many,), F32)
     results = [
         (Var(Spec(spec.shape, F32)) if need is None else next(outs), 0) for need, spec in zip(needs, specs, strict=True)
@@ -173,8 +174,8 @@ def backward(memory: Memory, call: Call) -> list[Part | Stage]:
         _each(memory, call, weight, many, 1, parts),
         array_of(memory, root),
     ]
-    code = channels.backward(loops.width() // 4)
-    return [*parts, sliced(code, "backward", [*given, *results], many, sizes, (4, 5, 6), oracle)]
+    text = code.backward(loops.width() // 4)
+    return [*parts, sliced(text, "backward", [*given, *results], many, sizes, (4, 5, 6), oracle)]
 
 
 # ---- group norm
@@ -182,8 +183,9 @@ def backward(memory: Memory, call: Call) -> list[Part | Stage]:
 
 def _group_sizes(shape: Sequence[int], num_groups: int) -> tuple[int, ...]:
     """The integers of the functions of `groups`, behind the first and the last."""
-    members = shape[1] // num_groups
-    return (members, num_groups, *_sizes(shape)[2:5], members * math.prod(shape[2:]))
+    if not math.prod(shape) or math.prod(shape[2:]) < loops.width() // 4:
+        raise Unknown("images smaller than a vector")
+    return group_norms.sizes_of(shape, num_groups)
 
 
 @rule("fused.group_norm")

@@ -1,10 +1,13 @@
-"""Batch and instance norm of float32 arrays, with few temporaries; batch norm of large ones compiled, in training and in
-evaluation.
+"""Batch and instance norm of float32 arrays: batch norm compiled, in training and in evaluation, of matrices and of images
+that a vector fits into; the rest with few temporaries.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,9 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import channels, loops, native
+from genesis.kernels.llvm import channels, columns, loops, native
 from genesis.kernels.native import runtime
+from genesis.ops.learning.norm import of_call
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -54,9 +58,9 @@ def _sum(x: Any, dim: Any) -> Any:
 )
 def standardized_channels(input: Any, dim: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of batch and instance norm."""
-    input = np.ascontiguousarray(input)
     if _is_compiled(input, dim):
         return _compiled_forward(input, weight, bias, eps)
+    input = np.ascontiguousarray(input)
     rows, root = standardized_and_deviation(input, dim, eps)
     out = rows.copy() if weight is None else rows * _along(weight, input.ndim)
     if bias is not None:
@@ -94,40 +98,49 @@ def _gradients(g: Any, rows: Any, root: Any, weight: Any, dim: Any, needs: Any) 
 # ---- compiled
 
 
+def code_of(shape: Sequence[int]) -> ModuleType | None:
+    """The loops for arrays (examples, channels, places): over a vector of places or of channels; None for less places."""
+    places = math.prod(shape[2:])
+    return columns if places == 1 else channels if places >= loops.width() // 4 else None
+
+
 def _is_compiled(x: Any, dim: Any) -> bool:
-    """Whether the loops take an array: over all dimensions but that of channels, with a vector of places at least."""
-    if len(dim) != x.ndim - 1 or x.size < LARGE["elements"] or not loops.available():
-        return False
-    return bool(x[0, 0].size >= loops.width() // 4)
+    """Whether the loops take an array: over all dimensions but that of channels."""
+    return len(dim) == x.ndim - 1 and loops.available() and code_of(x.shape) is not None
 
 
 @functools.cache
-def _loop(name: str) -> Any:
-    code, pointers = {
-        "moments": (channels.moments, channels.MOMENTS),
-        "forward": (channels.forward, channels.FORWARD),
-        "backward": (channels.backward, channels.BACKWARD),
-        "normalized": (channels.normalized, channels.NORMALIZED),
-    }[name]
-    return native.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
+def _loop(name: str, code: ModuleType) -> Any:
+    pointers = (*channels.FORWARD[:-1], "moments", "eps") if name == "forward" else getattr(code, name.upper())
+    text = code.forward(loops.width() // 4, True) if name == "forward" else getattr(code, name)(loops.width() // 4)
+    return native.nest(name, text, len(pointers), len(channels.SIZES))
+
+
+def sizes_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """The integers of the loops, behind the first and the last."""
+    examples, many, *places = shape
+    size = math.prod(places)
+    rest = size % (loops.width() // 4)
+    return examples, many, size, size - rest, int(rest > 0), examples * size
 
 
 def _call(name: str, x: Any, *arrays: Any) -> None:
     """Call the loop for all channels, in the threads that there are."""
-    lanes, examples, many, size = loops.width() // 4, *x.shape[:2], x[0, 0].size
-    given, whole = [memory.address(a) for a in arrays], size - size % lanes
-    sizes = examples, many, size, whole, int(size != whole), examples * size
+    code, given = code_of(x.shape), [memory.address(a) for a in arrays]
+    assert code is not None, "it is asked for where it is"
     slices = None if 4 * x.size > LARGE["for threads"] else 1  # as long as waking threads takes
-    runtime.in_slices(_loop(name), given, many, sizes, slices)
+    runtime.in_slices(_loop(name, code), given, x.shape[1], sizes_of(x.shape), slices)
 
 
-def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    many = x.shape[1]
+def _compiled_forward(input: Any, weight: Any, bias: Any, eps: float) -> Any:
+    x, many = np.ascontiguousarray(input), input.shape[1]
     rows, out = memory.empty(x.shape, F32), memory.empty(x.shape, F32)
-    root = np.empty((1, many, *[1] * (x.ndim - 2)), F32)
+    root, moments = np.empty((1, many, *[1] * (x.ndim - 2)), F32), np.empty((2, many), F32)
     w = np.ones(many, F32) if weight is None else np.ascontiguousarray(weight)
     b = np.zeros(many, F32) if bias is None else np.ascontiguousarray(bias)
-    _call("forward", x, x, w, b, rows, out, root, np.array(eps, np.float64))
+    _call("forward", x, x, w, b, rows, out, root, moments, np.array(eps, np.float64))
+    if of_call.moments is not None:
+        of_call.moments[id(input)] = input, moments
     return out, (rows, root, weight)
 
 
@@ -140,7 +153,7 @@ def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any) -
 
 
 def _moments_fit(input: Any) -> bool:
-    return input.dtype is F32 and input.ndim > 1 and _is_compiled(input, (0, *range(2, input.ndim)))
+    return input.dtype is F32 and input.ndim > 1 and input.size > 0 and _is_compiled(input, (0, *range(2, input.ndim)))
 
 
 @attach(

@@ -1,13 +1,14 @@
 """Elementwise functions as compiled loops, where llvmlite is: one pass over memory, in vectors.
 
-They take arrays from `LARGE` elements, whose time is more than that of a call. The rest, and every machine without
-llvmlite, is left to what was attached before. A loop is compiled when it is first needed (10 to 20 ms).
+An element has the same bits in a small array and in a large one. A machine without llvmlite, and dtypes without a loop,
+are left to what was attached before. A loop is compiled when it is first needed (10 to 20 ms; 1 ms where the machine
+code is kept on disk).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -24,22 +25,21 @@ from genesis.kernels.native import runtime
 BEFORE = activation, elementwise, pointwise, special
 
 LARGE = {
-    "elements": 8192,
+    "elements": 8192,  # from where it pays to look for memory, and to compile what NumPy does as exactly
     "for threads": 1 << 18,
 }  # a table, since kernels that are called directly have no module (`base/quiet.py`)
 _KINDS = {"f": "float", "d": "double"}
 
 
 class Loops(dict[str, Callable[..., Any]]):
-    """The ufunc for each dtype, by its letter; what was attached before where there is none."""
+    """The ufunc for each dtype, by its letter, as ``form`` uses it; what was attached before where there is none."""
 
-    def __init__(self, name: str, before: Callable[..., Any], dtypes: str) -> None:
-        self.name, self.before, self.dtypes = name, before, dtypes
+    def __init__(self, name: str, before: Callable[..., Any], dtypes: str, form: Callable[[np.ufunc], Any]) -> None:
+        self.name, self.before, self.dtypes, self.form = name, before, dtypes, form
 
     def __missing__(self, letter: str) -> Callable[..., Any]:
-        if letter not in self.dtypes or not loops.available():
-            return self.before
-        self[letter] = loop = functools.partial(everywhere, _ufunc(self.name, letter))
+        known = letter in self.dtypes and loops.available()
+        self[letter] = loop = self.form(_ufunc(self.name, letter)) if known else self.before
         return loop
 
 
@@ -56,23 +56,24 @@ def everywhere(loop: Callable[..., Any], *arrays: Any) -> Any:
 @unnamed
 def _of_one(x: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
     if x.size < large["elements"]:
-        return few(x)
+        return few[x.dtype.char](x)
     return many[x.dtype.char](x)
 
 
 @unnamed
 def _of_two(x: Any, y: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
     if x.size < large["elements"] and y.size < large["elements"]:
-        return few(x, y)
+        return few[x.dtype.char](x, y)
     return many[x.dtype.char](x, y)
 
 
 def _attach(op: str, name: str = "", dtypes: str = "fd") -> None:
-    """Attach a loop for large arrays. (No closure, so that it is called as directly as a ufunc.)"""
-    before = silent(REGISTRY[op].kernel)
-    many = Loops(name or op, before, dtypes)
+    """Attach a loop. (No closure, so that it is called as directly as a ufunc.)"""
+    before, name = silent(REGISTRY[op].kernel), name or op
+    few = Loops(name, before, dtypes, lambda loop: loop)
+    many = Loops(name, before, dtypes, lambda loop: functools.partial(everywhere, loop))
     form = _of_one if len(REGISTRY[op].tensors) == 1 else _of_two
-    attach(op, np.ndarray, FunctionType(form.__code__, form.__globals__, op, (before, many, LARGE)))
+    attach(op, np.ndarray, FunctionType(form.__code__, form.__globals__, op, (few, many, LARGE)))
 
 
 CHOICES = ("relu", "gate")
@@ -105,8 +106,17 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
     return loops.ufunc(f"{name}_{kind}", function, kind, count, narrow, spread=runtime.spread)
 
 
+def _in_order(loop: np.ufunc, arrays: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
+    """The loop over all elements of arrays of one shape, the result in row-major order."""
+    last = arrays[-1]
+    if last.ndim and last.size < LARGE["elements"] and all([a.flags.c_contiguous for a in arrays]):
+        return loop(*arrays, *numbers)
+    runtime.ready()
+    return loop(*arrays, *numbers, memory.empty(last.shape, last.dtype))
+
+
 def _fits(x: Any) -> bool:
-    return x.dtype.char in _KINDS and x.size >= LARGE["elements"] and loops.available()
+    return x.dtype.char in _KINDS and loops.available()
 
 
 def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> None:
@@ -120,14 +130,12 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     positions = [parameters.index(name) - 1 for name in names]
 
     def when(input: Any, *options: Any) -> bool:
-        plain = all([options[i].__class__ in (int, float) for i in positions])
+        plain = not positions or all([options[i].__class__ in (int, float) for i in positions])
         return plain and choose(*options) is not None and _fits(input)
 
     def forward(input: Any, *options: Any) -> Any:
         loop = _ufunc(str(choose(*options)), input.dtype.char)
-        out = memory.empty(input.shape, input.dtype)
-        runtime.ready()
-        return loop(input, *[options[i] for i in positions], out), (input, *options)
+        return _in_order(loop, (input,), [options[i] for i in positions]), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:
         return input, tuple(parameters)
@@ -135,7 +143,7 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         input, *options = kept
         loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
-        return (loop(g, input, *[options[i] for i in positions], memory.empty(input.shape, input.dtype)),)
+        return (_in_order(loop, (g, input), [options[i] for i in positions]),)
 
     attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward)
 

@@ -1,8 +1,9 @@
-"""Group norm of float32 arrays, with few temporaries; of large ones compiled."""
+"""Group norm of float32 arrays, compiled where a channel has a vector of places at least; else with few temporaries."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,13 +32,13 @@ def _fits(input: Any, num_groups: Any, weight: Any, bias: Any, eps: float) -> bo
 
 
 def _is_compiled(x: Any) -> bool:
-    """Whether the loops take an array: a large one, with a vector of places at least."""
-    return bool(x.size >= LARGE["elements"] and loops.available() and x[0, 0].size >= loops.width() // 4)
+    """Whether the loops take an array."""
+    return loops.available() and math.prod(x.shape[2:]) >= loops.width() // 4
 
 
 def sizes_of(shape: Sequence[int], num_groups: int) -> tuple[int, ...]:
     """The integers of the functions of `groups`, behind the first and the last."""
-    size = int(np.prod(shape[2:]))
+    size = math.prod(shape[2:])
     members, whole = shape[1] // num_groups, size - size % (loops.width() // 4)
     return members, num_groups, size, whole, int(size != whole), members * size
 

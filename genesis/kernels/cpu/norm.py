@@ -1,4 +1,6 @@
-"""Layer and RMS norm of float32 arrays over their last dimension, with few temporaries; of large ones compiled."""
+"""Layer and RMS norm of float32 arrays over their last dimension, compiled where a row has a vector of numbers at least;
+else with few temporaries.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,6 @@ from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
-from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, native, norms
 from genesis.kernels.native import runtime
 from genesis.ops.learning.standard import standardized_and_deviation
@@ -124,7 +125,7 @@ PARTS = 8  # of the rows, at most: the sums of columns are those of the parts, f
 
 
 def _is_compiled(x: Any) -> bool:
-    return x.size >= LARGE["elements"] and loops.available() and bool(x.shape[-1] >= loops.width() // 4)
+    return loops.available() and bool(x.shape[-1] >= loops.width() // 4)
 
 
 @functools.cache
@@ -146,7 +147,7 @@ def _parameter(p: Any, size: int, value: float) -> Any:
 def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float, centered: bool) -> Any:
     out, rows, root = memory.empty(x.shape, F32), memory.empty(x.shape, F32), np.empty((*x.shape[:-1], 1), F32)
     w, b = _parameter(weight, x.shape[-1], 1.0), _parameter(bias, x.shape[-1], -0.0)
-    addresses = [a.ctypes.data for a in (x, w, b, np.array(eps, np.float64), out, rows, root)]
+    addresses = [memory.address(a) for a in (x, w, b, np.array(eps, np.float64), out, rows, root)]
     loop, sizes = _loop("forward", centered), _sizes(x)
     runtime.in_slices(loop, addresses, root.size, sizes)
     return out, (rows, root, weight)
@@ -157,10 +158,10 @@ def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any, c
     w, size = _parameter(weight, g.shape[-1], 1.0), g.shape[-1]
     gx, parts = memory.empty(g.shape, F32), min(PARTS, root.size)
     sums = np.zeros((2, parts, size))
-    addresses = [a.ctypes.data for a in (g, w, rows, root, gx)]
+    addresses = [memory.address(a) for a in (g, w, rows, root, gx)]
     loop, sizes = _loop("backward", centered), _sizes(g)
 
-    given = *addresses, *[s.ctypes.data for s in sums]
+    given = *addresses, *[memory.address(s) for s in sums]
     part = sums.strides[1]
     runtime.in_slices(loop, given, root.size, sizes, parts, {len(given) - 2: part, len(given) - 1: part})
     along, total = np.add.reduce(sums, 1).astype(F32)

@@ -1,4 +1,4 @@
-"""Functions of the rows of large float32 arrays as compiled loops, where llvmlite is."""
+"""Functions of the rows of float32 arrays as compiled loops, where llvmlite is."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from genesis.kernels.native import runtime
 
 
 def fits(x: Any, dims: Any) -> bool:
-    """Whether it pays to compile: many float32 numbers, reduced over the last dimensions."""
-    return (
-        x.dtype is F32
-        and x.size >= LARGE["elements"]
-        and len(dims) > 0
-        and tuple(dims) == tuple(range(x.ndim - len(dims), x.ndim))
-        and loops.available()
-    )
+    """Whether there is a loop: for float32 numbers, reduced over the last dimensions."""
+    last = dims == (x.ndim - 1,) or (len(dims) > 0 and tuple(dims) == tuple(range(x.ndim - len(dims), x.ndim)))
+    return last and x.dtype is F32 and loops.available()
 
 
 def on_rows(function: Callable[..., None], signature: str, dims: int, *operands: Any) -> Any:
     """A function of rows on arrays of one shape, over their last ``dims`` dimensions, and numbers of each row."""
-    shape = operands[0].shape
+    first = operands[0]
+    shape = first.shape
+    if dims == 1 and first.size < LARGE["elements"] and first.flags.c_contiguous and signature == "(n)->(n)":
+        return rows.gufunc(function, signature, runtime.spread)(first)
     length = math.prod(shape[len(shape) - dims :])
     given = [np.ascontiguousarray(x).reshape(-1, length) if x.shape == shape else x.reshape(-1) for x in operands]
     out = memory.empty(shape, F32)

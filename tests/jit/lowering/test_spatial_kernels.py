@@ -73,7 +73,7 @@ def test_views_of_inputs_and_weights():
     assert not ops_left_to_the_host(check(traced(run, x, w), [x, w], close))
 
 
-@pytest.mark.parametrize("shape", [(3, 5, 4, 4), (2, 33, 7, 9), (1, 2, 16), (4, 3, 2, 3, 5)])
+@pytest.mark.parametrize("shape", [(3, 5, 4, 4), (2, 33, 7, 9), (1, 2, 16), (4, 3, 2, 3, 5), (7, 5), (3, 33, 1)])
 @pytest.mark.parametrize("plain", [False, True])
 def test_batch_norm(shape, plain):
     def run(x, w, b, mean, variance):
