@@ -9,6 +9,7 @@ from typing import Any
 import genesis as _g
 from genesis.array_api.dtypes import Axis
 from genesis.base.errors import ArgumentValueError, message
+from genesis.base.layouts import contiguous_format
 from genesis.core.graph.tensor import Tensor
 
 
@@ -66,7 +67,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: builtins.bool | None 
     """The same elements in another shape."""
     if copy is False:
         return x.view(shape)
-    return x.clone().reshape(shape) if copy else x.reshape(shape)
+    return x.clone(memory_format=contiguous_format).reshape(shape) if copy else x.reshape(shape)
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:

@@ -13,8 +13,9 @@ copies from and to the host.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -335,23 +336,81 @@ def copied(array: Any) -> Any:
     return array.copy()
 
 
-def apart(array: Any) -> Any:
-    """A copy with memory of its own, in the order of the array's where its elements lie one behind the other."""
+def apart(array: Any, dtype: Any = None) -> Any:
+    """A copy with memory of its own, of this dtype if one is given, in the order that the array has in memory."""
     plain = array.__class__ is np.ndarray
-    if (plain and array.flags.c_contiguous) or not (plain or isinstance(array, DeviceArray)):
-        return array.copy()
-    memory = memory_of(array)
-    shape, strides = tuple(array.shape), memory.strides(array)
-    if in_order(shape, strides) or not in_order(*_descending(shape, strides)):
-        return array.copy()
-    if plain:
-        return array.copy("K")
-    out = memory.empty_in_order(shape, array.dtype, array.device, strides)
-    memory.assign(out, array)
+    if dtype is None:
+        if (plain and array.flags.c_contiguous) or not (plain or isinstance(array, DeviceArray)):
+            return array.copy()
+        dtype = array.dtype
+    if plain and array.flags.forc:
+        return np.array(array, dtype, order="C" if array.flags.c_contiguous else "F", copy=True)
+    memory, shape = memory_of(array), tuple(array.shape)
+    own = tuple(memory.strides(array))
+    strides = strides_of_copy(shape, own)
+    if not plain:
+        where = array.device
+        out = (
+            memory.empty(shape, dtype, where)
+            if strides is None
+            else memory.empty_in_order(shape, dtype, where, strides)
+        )
+        memory.assign(out, array)
+        return out
+    if strides is None or (strides == own and 1 not in shape):
+        return np.array(array, dtype, order="C" if strides is None else "K", copy=True)
+    out = laid_out_as(np.empty, shape, dtype, strides)
+    out[...] = array
     return out
 
 
-def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+def laid_out_as(
+    make: Callable[..., Host], shape: Sequence[int], dtype: np.dtype[Any], strides: tuple[int, ...]
+) -> Host:
+    """A NumPy array of what ``make`` gives, which is the same everywhere, with strides that leave no gaps."""
+    order, back = orders(strides)
+    return make(tuple([shape[d] for d in order]), dtype).transpose(back)
+
+
+@functools.lru_cache(maxsize=4096)
+def orders(strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dimensions in the order of memory, the slowest first, and the permutation that takes that back."""
+    order = sorted(range(len(strides)), key=lambda d: -strides[d])
+    return tuple(order), tuple([order.index(d) for d in range(len(order))])
+
+
+@functools.lru_cache(maxsize=4096)
+def strides_of_copy(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides, in elements, of a copy in the order that an array has in memory; None for row-major ones. They are the
+    array's own where its elements lie one behind the other, else their order without gaps. A dimension along which
+    elements are one in memory stays where it is among the others. That is PyTorch's ``preserve_format``.
+
+    >>> strides_of_copy((2, 3), (1, 2)), strides_of_copy((2, 3), (1, 4)), strides_of_copy((2, 3), (6, 2))
+    ((1, 2), (1, 2), None)
+    """
+    if 0 in shape or in_order(shape, strides):
+        return None
+    if in_order(*_descending(shape, strides)):
+        return tuple(strides)
+    order = list(range(len(shape)))[::-1]  # the dimension of the smallest steps first
+    for i in range(1, len(order)):
+        at = i
+        for before in range(i - 1, -1, -1):
+            d, e = order[before], order[at]
+            steps, other = abs(strides[d]), abs(strides[e])
+            if not steps or not other or (steps == other and shape[d] <= shape[e]):
+                continue  # nothing says which one comes first
+            if steps < other:
+                break
+            order[before], order[at], at = e, d, before
+    kept, step = [0] * len(shape), 1
+    for d in order:
+        kept[d] = step
+        step *= shape[d]
+    return None if in_order(shape, kept) else tuple(kept)
+
+
+def in_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether elements lie one behind the other, the last dimension first."""
     expected = 1
     for n, step in zip(reversed(shape), reversed(strides), strict=True):
@@ -361,7 +420,7 @@ def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return True
 
 
-def _descending(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _descending(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     order = sorted([d for d, n in enumerate(shape) if n != 1], key=lambda d: -strides[d])
     return tuple([shape[d] for d in order]), tuple([strides[d] for d in order])
 

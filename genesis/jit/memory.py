@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from genesis.arrays.memory import DeviceArray, memory_of, on_the_host
+from genesis.arrays.memory import DeviceArray, apart, memory_of, on_the_host
 from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.base.errors import GraphError, message
@@ -147,7 +147,7 @@ class Memory:
                     raise _keeps(name, capture.var.spec)
                 ours = True
             if ours:
-                constants.append((capture.var, on_the_host(capture.array).copy()))
+                constants.append((capture.var, apart(on_the_host(capture.array))))
                 continue
             tensor = capture.tensor()
             captured.append((capture.var, wrap(capture.array) if tensor is None else tensor))

@@ -23,6 +23,7 @@ from genesis.arrays.memory import HOST, memory_of
 from genesis.arrays.protocol import Virtual, bottom
 from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
+from genesis.base.layouts import contiguous_format
 from genesis.core.call.op import Op
 from genesis.core.call.paths import Path, Replay, View
 from genesis.core.graph.hooks import retained_moves
@@ -137,7 +138,7 @@ class CopySlices(Node):
         view, order = self._unpack()
         base_edge, value_edge = self._edges
         # as the base is: the steps are views of nothing else
-        laid_out = g.permute(order).clone().permute(tuple(np.argsort(order)))
+        laid_out = g.permute(order).clone(memory_format=contiguous_format).permute(tuple(np.argsort(order)))
         gbase = gvalue = None
         if value_edge is not None:
             gvalue = view.replay(laid_out).clone()

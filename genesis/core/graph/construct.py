@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, placed
+from genesis.arrays.memory import DeviceArray, apart, placed
 from genesis.arrays.spec import Spec, meta
 from genesis.arrays.stored import stored
 from genesis.base import dtypes
-from genesis.base.device import MEMORIES, META, as_device, default_device, device, require_available
+from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, device, require_available
 from genesis.base.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -123,7 +123,10 @@ def array_from(data: Any, dtype: Any = None, device: Any = None, requires_grad: 
         return meta(tuple(source.shape), want or source.dtype)
     if want in NARROW or source.dtype in NARROW:
         return stored(converted(np.ascontiguousarray(source).reshape(source.shape), want or source.dtype))
-    return placed(np.array(source, dtype=want or source.dtype, copy=True, order="C"), target)
+    kind = want or source.dtype
+    if target == CPU and source.__class__ is np.ndarray and not source.flags.c_contiguous:
+        return apart(source, kind)
+    return placed(np.array(source, dtype=kind, copy=True, order="C"), target)
 
 
 def tensor_like(data: Any, x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, memory_of
+from genesis.arrays.memory import DeviceArray, apart, memory_of
 from genesis.arrays.protocol import Dispatched, Virtual, value_of
 from genesis.arrays.spec import Spec
 from genesis.arrays.stored import Stored
@@ -184,7 +184,7 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     from genesis.core.graph.tensor import wrap
 
-    out: Tensor = wrap(self._array if isinstance(self._array, Spec) else self._array.copy(), type(self))
+    out: Tensor = wrap(self._array if isinstance(self._array, Spec) else apart(self._array), type(self))
     memo[id(self)] = out
     out.requires_grad_(self.requires_grad)
     for name, value in self.__dict__.items():

@@ -164,6 +164,8 @@ class Tensor(Methods):
         array: Any = bottom(self._array)
         every = strides_of(array.spec) if _is_traced(array) else memory_of(array).strides(array)
         strides = every[len(every) - self.ndim :]  # dimensions that vmap hides are in front
+        if 0 in self._array.shape and not any(strides):  # so NumPy has it
+            strides = contiguous_strides(tuple(self._array.shape))
         return strides if dim is None else strides[dim]
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:

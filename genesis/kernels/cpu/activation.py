@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import HOST, orders, strides_of_copy
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu.pointwise import silu_and_gate
 
@@ -18,7 +19,12 @@ from genesis.kernels.cpu.pointwise import silu_and_gate
 )
 def silu(input: Any, *_: Any) -> Any:
     """The kernel of `genesis.nn.functional.silu`."""
-    out, gate = silu_and_gate(input)
+    strides = None if input.flags.c_contiguous else strides_of_copy(input.shape, HOST.strides(input))
+    if strides is None:
+        out, gate = silu_and_gate(input)
+    else:  # in the order of memory
+        order, back = orders(strides)
+        out, gate = [x.transpose(back) for x in silu_and_gate(input.transpose(order))]
     return out, (gate, input)
 
 

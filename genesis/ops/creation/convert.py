@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import DeviceArray, copied, memory_of, non_blocking as non_blocking_copies
+from genesis.arrays.memory import (
+    DeviceArray,
+    apart,
+    copied,
+    memory_of,
+    non_blocking as non_blocking_copies,
+    strides_of_copy,
+)
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec, meta, strides_of
 from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, as_device, device, names_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
-from genesis.base.narrow import NARROW, converted, restrided
+from genesis.base.narrow import NARROW, converted
 from genesis.base.layouts import FORMAT_DIMS, FORMATS, contiguous_format, preserve_format
 from genesis.core.call.dispatch import public
 from genesis.core.call.op import samples
 from genesis.core.call.kernels import attach
-from genesis.core.call.strides import strides_of_operands
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.call.writes import bump, inplace, only_writes, unwatched
@@ -41,9 +46,21 @@ _plain_clone = unary(
 
 
 def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    if not _is_format("clone", memory_format) or input.is_contiguous(memory_format):
+    if memory_format is contiguous_format:
         return _plain_clone(input)
+    if memory_format is preserve_format or not _is_format("clone", memory_format) or input.is_contiguous(memory_format):
+        return _plain_clone(input) if _in_rows(input) else convert(input, input._array.dtype)
     return _contiguous(input, memory_format)
+
+
+def _in_rows(x: Any) -> bool:
+    """Whether a copy of a tensor is row-major; that of whatever is no tensor is refused elsewhere."""
+    if not isinstance(x, Tensor):
+        return True
+    array = x._array
+    if array.__class__ is np.ndarray:
+        return bool(array.flags.c_contiguous)
+    return bool(array.dtype in NARROW or x.is_sparse or x.is_contiguous())
 
 
 clone.__doc__ = _plain_clone.__doc__
@@ -83,26 +100,8 @@ Tensor.contiguous = _contiguous
 
 
 def _order_kept(input: Spec, dtype: Any) -> tuple[int, ...] | None:
-    """The strides of a conversion, None for row-major ones: those of the input, if its elements lie one behind the other;
-    else their order, without gaps, and row-major where elements are one in memory.
-    """
-    if dtype in NARROW or input.dtype in NARROW or 0 in input.shape:
-        return None
-    strides = strides_of(input)
-    several = [(n, s) for n, s in zip(input.shape, strides, strict=True) if n > 1]
-    if any([s == 0 for _, s in several]) or _follow(several):
-        return None
-    return strides if _follow(sorted(several, key=lambda d: -d[1])) else strides_of_operands([input], input)
-
-
-def _follow(dims: Sequence[tuple[int, int]]) -> bool:
-    """Whether elements lie one behind the other, in the order of dimensions given by sizes and strides."""
-    expected = 1
-    for n, step in reversed(dims):
-        if step != expected:
-            return False
-        expected *= n
-    return True
+    """The strides of a conversion, None for row-major ones."""
+    return None if dtype in NARROW or input.dtype in NARROW else strides_of_copy(input.shape, strides_of(input))
 
 
 @primitive(
@@ -126,13 +125,7 @@ def convert(input: Array, dtype: Any) -> Any:
         return stored(converted(np.ascontiguousarray(input).reshape(input.shape), dtype))
     if input.dtype.kind == "c" and dtype.kind not in "cb":  # bool: either part is not zero
         input = input.real
-    if not input.flags.c_contiguous:
-        kept = _order_kept(Spec(input.shape, input.dtype, CPU, memory_of(input).strides(input)), dtype)
-        if kept is not None:
-            out = restrided(np.empty(input.size, dtype), input.shape, [s * dtype.itemsize for s in kept])
-            out[...] = input
-            return out
-    return np.array(input, dtype=dtype, order="C", copy=True)
+    return apart(input, dtype)
 
 
 samples(convert, lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.complex128))])
@@ -272,11 +265,7 @@ samples(transfer, lambda t: [case(t(2, 3), CPU, CPU), case(t(), CPU, CPU)])
 def _cast(x: Any, dtype: Any) -> Any:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = wrap(x).real._array  # type: ignore[attr-defined]
-    memory, shape = memory_of(x), tuple(x.shape)
-    kept = _order_kept(Spec(shape, x.dtype, x.device, memory.strides(x)), dtype)
-    out = memory.empty(shape, dtype, x.device) if kept is None else memory.empty_in_order(shape, dtype, x.device, kept)
-    memory.assign(out, x)
-    return out
+    return apart(x, dtype)
 
 
 attach(transfer, DeviceArray, transfer.op.meaning)

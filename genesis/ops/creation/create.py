@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import builtins
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import placed
-from genesis.arrays.spec import Spec, meta
-from genesis.arrays.stored import stored
+from genesis.arrays.memory import HOST, laid_out_as, memory_of, orders, placed, strides_of_copy
+from genesis.arrays.protocol import Layer, Virtual
+from genesis.arrays.spec import Spec, meta, strides_in_order
+from genesis.arrays.stored import Stored, stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
-from genesis.base.layouts import FORMAT_DIMS, contiguous_format
+from genesis.base.layouts import FORMAT_DIMS, FORMATS, contiguous_format, preserve_format
 from genesis.base.memory import impossible, too_large
 from genesis.base.narrow import NARROW, converted
 from genesis.core.call.recording import made_inside
@@ -40,15 +42,64 @@ def laid_out(made: Tensor, memory_format: Any, requires_grad: bool) -> Tensor:
     return made.requires_grad_() if requires_grad else made
 
 
-def format_of(input: Tensor, memory_format: Any) -> Any:
-    """The order of memory of a tensor made in the form of another: the one asked for, else channels last where the other has
-    it. None for the usual one.
+def order_of(input: Tensor, memory_format: Any) -> tuple[int, ...] | None:
+    """The strides of a tensor made in the form of another, None for row-major ones: those of the order asked for, else those
+    of a copy.
     """
-    if memory_format in FORMAT_DIMS:
-        return memory_format
-    if memory_format is contiguous_format or input.ndim not in FORMAT_DIMS.values() or input.is_contiguous():
+    array = input._array
+    if memory_format is None or memory_format is preserve_format:
+        if array.__class__ is np.ndarray:
+            return None if array.flags.c_contiguous else strides_of_copy(array.shape, HOST.strides(array))
+        if isinstance(array, Layer) or array.dtype in NARROW or input.is_sparse:
+            return None
+        return strides_of_copy(tuple(array.shape), tuple(input.stride()))
+    if memory_format not in FORMATS:
+        raise ArgumentError(
+            message("memory_format", f"must be one of {', '.join(map(str, FORMATS))}, got {memory_format!r}")
+        )
+    if memory_format is contiguous_format:
         return None
-    return next((f for f, dims in FORMAT_DIMS.items() if dims == input.ndim and input.is_contiguous(f)), None)
+    shape, dims = tuple(array.shape), FORMAT_DIMS[memory_format]
+    if len(shape) != dims:
+        problem = f"channels last is for tensors of {dims} dimensions, this one has {len(shape)}"
+        raise ShapeError(message("memory_format", problem, [("input", input._spec())]))
+    return strides_in_order(shape, (0, *range(2, dims), 1))
+
+
+def new_in_order(
+    name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any, strides: tuple[int, ...]
+) -> Any:
+    """A new array, of one value, with these strides."""
+    made = new_filled(name, shape, dtype, device, lambda shape, kind: laid_out_as(make, shape, kind, strides))
+    return made if made.__class__ is np.ndarray else laid_as(made, strides)
+
+
+def in_order(made: Tensor, strides: tuple[int, ...] | None, requires_grad: bool = False) -> Tensor:
+    """A tensor that was made just now with these strides, which leave no gaps (None: as it is)."""
+    array = made._array
+    if strides is not None:
+        if isinstance(array, Virtual) and not isinstance(array, Spec):
+            order, back = orders(strides)
+            made = made.permute(order).contiguous().permute(back).clone()  # type: ignore[attr-defined]
+        else:
+            made = finished(laid_as(array, strides), False)
+    return made.requires_grad_() if requires_grad else made
+
+
+def laid_as(array: Any, strides: tuple[int, ...]) -> Any:
+    """An array with these strides, which leave no gaps: itself if it has them."""
+    if isinstance(array, Spec):
+        return replace(array, strides=strides)
+    if isinstance(array, Stored) or memory_of(array).strides(array) == strides:
+        return array
+    memory, shape = memory_of(array), tuple(array.shape)
+    if array.__class__ is np.ndarray:
+        out = laid_out_as(np.empty, shape, array.dtype, strides)
+        out[...] = array
+        return out
+    out = memory.empty_in_order(shape, array.dtype, array.device, strides)
+    memory.assign(out, array)
+    return out
 
 
 def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
@@ -80,7 +131,7 @@ def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, device: Any, m
     """By the memory of the device if it has such a method, else made on the host and copied."""
     plain = name.removeprefix("new_").removesuffix("_like")
     own = getattr(MEMORIES[device.type], plain) if plain in ("zeros", "ones", "empty") else None
-    return placed(np.asarray(make(shape, kind)), device) if own is None else own(shape, kind, device)
+    return placed(np.asarray(make(shape, kind), order="C"), device) if own is None else own(shape, kind, device)
 
 
 def _maker(name: str, make: Any, what: str) -> Any:
@@ -127,14 +178,11 @@ def _maker(name: str, make: Any, what: str) -> Any:
             if pin_memory:
                 return pinned(create_like(input, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
         try:
-            order = format_of(input, memory_format)
             kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-            made = new_filled(name + "_like", tuple(input._array.shape), kind, device, make)
-            return (
-                finished(made, requires_grad)
-                if order is None
-                else laid_out(finished(made, False), order, requires_grad)
-            )
+            shape, order = tuple(input._array.shape), order_of(input, memory_format)
+            if order is None:
+                return finished(new_filled(name + "_like", shape, kind, device, make), requires_grad)
+            return finished(new_in_order(name + "_like", shape, kind, device, make, order), requires_grad)
         except Exception as error:
             refuse_call(
                 create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error
@@ -211,11 +259,11 @@ def full_like(
     tensor([3., 3.])
     """
     kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-    order = format_of(input, memory_format)
-    made = full(
-        tuple(input._array.shape), fill_value, dtype=kind, device=device, requires_grad=requires_grad and not order
-    )
-    return made if order is None else laid_out(made, order, requires_grad)
+    shape, order = tuple(input._array.shape), order_of(input, memory_format)
+    if order is None:
+        return full(shape, fill_value, dtype=kind, device=device, requires_grad=requires_grad)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return finished(new_in_order("full", shape, kind, device, partial(_of_one_value, value), order), requires_grad)
 
 
 @creates(out=False)

@@ -30,7 +30,7 @@ from genesis.core.graph.generator import (
 )
 from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, known_values, wrap
-from genesis.ops.creation.create import finished
+from genesis.ops.creation.create import finished, in_order, order_of
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import minimum
 from genesis.ops.reductions.search import searchsorted
@@ -219,9 +219,10 @@ def _like(call: Any) -> Any:
         memory_format: Any = None,
     ) -> Tensor:
         kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-        return call(
-            tuple(input._array.shape), generator=generator, dtype=kind, device=device, requires_grad=requires_grad
-        )
+        shape, order = tuple(input._array.shape), order_of(input, memory_format)
+        if order is None:
+            return call(shape, generator=generator, dtype=kind, device=device, requires_grad=requires_grad)
+        return in_order(call(shape, generator=generator, dtype=kind, device=device), order, requires_grad)
 
     create_like.__name__ = call.__name__ + "_like"
     create_like.__doc__ = f"`{call.__name__}` in the shape, dtype and place of ``input``."
@@ -245,15 +246,17 @@ def randint_like(
 ) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(
+    order = order_of(input, memory_format)
+    made = randint(
         low,
         high,
         tuple(input._array.shape),
         dtype=input._array.dtype if dtype is None else dtype,
         device=device or input.device,
         generator=generator,
-        requires_grad=requires_grad,
+        requires_grad=requires_grad and order is None,
     )
+    return made if order is None else in_order(made, order, requires_grad)
 
 
 @takes_out

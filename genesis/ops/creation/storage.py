@@ -17,6 +17,7 @@ from genesis.arrays.memory import owner_of
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
 from genesis.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError, message
+from genesis.base.layouts import contiguous_format
 from genesis.base.narrow import restrided
 from genesis.core.call.writes import bump, inplace
 from genesis.core.graph.tensor import Tensor, wrap
@@ -332,8 +333,8 @@ Tensor.storage_type = lambda self: TypedStorage
 Tensor.is_shared, Tensor.share_memory_ = is_shared, _share_memory_
 Tensor.set_, Tensor.resize_, Tensor.resize_as_ = _set_, _resize_, _resize_as_
 Tensor.resize, Tensor.resize_as = (
-    lambda self, *size: _resize_(self.clone(), *size),
-    lambda self, tensor: _resize_(self.clone(), tensor.shape),
+    lambda self, *size: _resize_(self.clone(memory_format=contiguous_format), *size),
+    lambda self, tensor: _resize_(self.clone(memory_format=contiguous_format), tensor.shape),
 )
 Tensor.apply_, Tensor.map_, Tensor.map2_ = _apply_, _map_, _map2_
 

@@ -13,6 +13,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, indexing, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
@@ -241,7 +242,7 @@ def _only_moves(src: Any, out: Tensor) -> bool:
 
 def _scatter_into(input: Tensor, d: int, array: Any, src: Any) -> Tensor:
     """``input`` with elements of ``src``, or that number, in place of those named; the last one written stays."""
-    key, out = along_key(array, d), input.clone()
+    key, out = along_key(array, d), input.clone(memory_format=contiguous_format)
     if array.ndim and array.__class__ is np.ndarray and _only_moves(src, out):
         values = src._array if isinstance(src, Tensor) else src
         several = isinstance(src, Tensor) and values.shape and values.shape != array.shape
@@ -402,7 +403,7 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
     ).movedim(-1, d)
     head = tuple(slice(0, n) for n in extremes.shape)
     combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
-    out = own.clone()
+    out = own.clone(memory_format=contiguous_format)
     out[head] = combine(own[head], extremes)
     return out
 

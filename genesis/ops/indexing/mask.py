@@ -11,6 +11,7 @@ from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
+from genesis.base.layouts import contiguous_format
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.call.kinds import as_it_is, case, composite, fails, normalize_dim, primitive, view
@@ -53,9 +54,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         if value.ndim:
             raise ShapeError(message("masked_fill", f"the value must be 0-d, it has {value.ndim} dimensions"))
-        return where(_mask("masked_fill", mask), value.to(input._array.dtype), input)
-    kind = input._array.dtype
-    return where(_mask("masked_fill", mask), input.new_full((), value) if kind.kind != "f" else value, input)
+        value = value.to(input._array.dtype)
+    elif input._array.dtype.kind != "f":
+        value = input.new_full((), value)
+    out = where(_mask("masked_fill", mask), value, input)
+    plain = out._array.__class__ is np.ndarray and out._array.flags.c_contiguous
+    return out if plain else out.contiguous()  # type: ignore[no-any-return]
 
 
 samples(masked_fill, lambda t: [case(t(2, 3), t.bool(3), 0.5), case(t(2, 3), t.bool(2, 1), t())])
@@ -94,7 +98,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     count = int(m.sum())
     if source.numel() < count:
         raise ShapeError(message("masked_scatter", f"the mask names {count} elements, source has {source.numel()}"))
-    out = input.clone()
+    out = input.clone(memory_format=contiguous_format)
     out[m] = source.reshape(-1)[:count]
     return out
 

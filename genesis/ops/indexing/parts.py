@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base.errors import ShapeError, message
+from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
@@ -121,7 +122,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     >>> genesis.narrow_copy(genesis.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
-    return narrow(input, dim, start, length).clone()  # type: ignore[no-any-return]
+    return narrow(input, dim, start, length).clone(memory_format=contiguous_format)  # type: ignore[no-any-return]
 
 
 samples(narrow_copy, lambda t: [case(t(4, 3), 0, 1, 2)])

@@ -10,6 +10,7 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
+from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor, wrap
@@ -122,7 +123,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     if not input.ndim:
         return index_copy(input.reshape(1), 0, index, source.reshape(-1)).reshape(())
     _check_source("index_copy", input, d, array, source)
-    out = input.clone()
+    out = input.clone(memory_format=contiguous_format)
     out[_row_key(d, array)] = source
     return out
 

@@ -17,6 +17,7 @@ from genesis.core.graph.generator import (
     default_generator,
 )
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.creation.create import in_order, order_of
 from genesis.ops.creation.random import uniform_like
 from genesis.ops.pointwise.choice import where
 
@@ -49,12 +50,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         result = input * 1.0
     else:
         x = wide(input)  # a factor of 16 bits would be rounded, and the product again
-        result = (
-            x
-            * wrap(
-                drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p), device=x.device)
-            )
-        ).to(input._array.dtype)
+        factors = wrap(
+            drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p), device=x.device)
+        )
+        result = (x * in_order(factors, order_of(x, None))).to(input._array.dtype)
     return input.copy_(result) if inplace else result
 
 

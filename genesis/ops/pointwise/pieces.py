@@ -23,6 +23,8 @@ def in_blocks(formula: Formula, dtype: Any = None) -> Formula:
     def kernel(x: Any) -> Any:
         if isinstance(x, np.ndarray) and not x.ndim:  # functions of these give scalars, and write into no memory
             return kernel(x.reshape(1)).reshape(())
+        if isinstance(x, np.ndarray) and 0 in x.strides:
+            x = np.array(x, order="C")  # along a dimension that repeats, results would lie beside each other
         if not isinstance(x, np.ndarray) or x.size <= BLOCK:  # or it is a symbol (`core/call/scalars.py`)
             return formula(x if dtype is None else x.astype(dtype)).astype(x.dtype)
         out = np.empty_like(x)

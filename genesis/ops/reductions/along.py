@@ -13,6 +13,7 @@ from genesis.arrays.memory import DeviceArray
 from genesis.arrays.protocol import Layer
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
+from genesis.base.layouts import contiguous_format
 from genesis.base.blas import product
 from genesis.base.quiet import unnamed
 from genesis.core.call.computing import on_device
@@ -232,7 +233,7 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
             return wrap(full)
         # a product of it rounds as it does outside of a trace, and is added up in the order of any other such layer's
         if tracer.get() is not None or (isinstance(array, Layer) and array.computed):
-            return expand(reduced, shape).clone()
+            return expand(reduced, shape).clone(memory_format=contiguous_format)
     return expand(reduced, shape)
 
 

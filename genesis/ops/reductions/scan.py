@@ -15,6 +15,7 @@ from genesis.base.errors import ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
+from genesis.core.call.strides import packed
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.elementwise import log_of_sum
 from genesis.ops.indexing.gather import coordinates
@@ -53,7 +54,7 @@ _IN_DOUBLE = (*WIDE, F32)  # a running sum is a sum one after the other: its err
 def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any) -> Any:
     if not x.ndim:
         return x.astype(dtype)
-    return rounded(ufunc.accumulate(x, dim, F64 if dtype in _IN_DOUBLE else dtype), dtype)
+    return packed(rounded(ufunc.accumulate(x, dim, F64 if dtype in _IN_DOUBLE else dtype), dtype))
 
 
 def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
@@ -180,7 +181,7 @@ def logcumsumexp(input: Array, dim: int) -> Any:
     if not input.ndim or not input.size:
         return input.copy()
     if input.dtype.kind != "c":
-        return rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype)
+        return packed(rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype))
     rows = itertools.accumulate(np.moveaxis(input, dim, 0).astype(np.complex128, copy=False), log_of_sum)
     return rounded(np.stack(list(rows), dim), input.dtype)
 
@@ -229,7 +230,7 @@ def running_position(input: Array, dim: int, largest: bool) -> Any:
     reached = x == extreme
     if x.dtype.kind == "f":
         reached |= x != x  # nan
-    return np.maximum.accumulate(np.multiply(reached, coordinates(x.shape)[dim]), dim)
+    return packed(np.maximum.accumulate(np.multiply(reached, coordinates(x.shape)[dim]), dim))
 
 
 samples(running_position, lambda t: [case(t(3, 4), 1, True), case(t(3, 4), 0, False), case(t(), 0, True)])

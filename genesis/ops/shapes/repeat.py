@@ -9,6 +9,7 @@ import numpy as np
 
 from genesis.arrays.memory import placed
 from genesis.base.errors import ShapeError, message
+from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
@@ -30,7 +31,9 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
     x = reshape(input, [n for size in shape for n in (1, size)])
     x = x.expand([n for count, size in zip(counts, shape, strict=True) for n in (count, size)])
-    return reshape(x.clone(), [count * size for count, size in zip(counts, shape, strict=True)])
+    return reshape(
+        x.clone(memory_format=contiguous_format), [count * size for count, size in zip(counts, shape, strict=True)]
+    )
 
 
 samples(tile, lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
@@ -72,7 +75,9 @@ def repeat_interleave(
     x, d = (reshape(input, (-1,)), 0) if dim is None else (input, normalize_dim("repeat_interleave", dim, input.ndim))
     if isinstance(repeats, int) and repeats >= 0 and x.ndim:  # no indices: the gradient is a sum
         many = x.unsqueeze(d + 1).expand([*x.shape[: d + 1], repeats, *x.shape[d + 1 :]])  # type: ignore[attr-defined]
-        return reshape(many.clone(), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]])
+        return reshape(
+            many.clone(memory_format=contiguous_format), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]]
+        )
     counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
     from genesis.core.graph.tensor import wrap
 

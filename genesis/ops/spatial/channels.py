@@ -13,6 +13,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.creation.create import in_order, order_of
 from genesis.ops.learning.norm import batch_norm, standardized_channels
 from genesis.ops.learning.standard import centered
 from genesis.ops.pointwise.arithmetic import divide
@@ -32,7 +33,8 @@ def _check_p(name: str, p: float) -> None:
 def _kept(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """0 with probability p, else 1 / (1 - p), of a shape that broadcasts."""
     dtype = wide(input)._array.dtype
-    return wrap(drawn(default_generator, "dropout", shape, dtype, float(p), device=input.device))
+    factors = wrap(drawn(default_generator, "dropout", shape, dtype, float(p), device=input.device))
+    return in_order(factors, order_of(input, None)) if shape == tuple(input._array.shape) else factors
 
 
 def _dropped(input: Tensor, shape: tuple[int, ...], p: float, inplace: bool) -> Tensor:

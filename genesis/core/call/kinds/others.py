@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from inspect import Signature
 from typing import Any
 
-from genesis.arrays.spec import Spec
 from genesis.core.call import dispatch
 from genesis.core.call.kind import Along, Kind, Rule, as_it_is
 from genesis.core.call.op import REGISTRY, Op
-from genesis.core.call.strides import strides_of_operands
 
 
 class Movement(Along):
@@ -32,16 +30,6 @@ class Transfer(Conversion):
     """Elements as they are, in the memory of another device."""
 
     moves = True
-
-
-class Scan(Along):
-    """Running reductions along a dimension; results are laid out as the input is."""
-
-    def strides(self, op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ...] | None:
-        source = operands[0]
-        return (
-            strides_of_operands([source], result) if isinstance(source, Spec) and source.shape == result.shape else None
-        )
 
 
 class Fusion(Kind):
@@ -73,7 +61,7 @@ def opaque(
 MOVEMENT = Movement("movement")  # flip, roll, cat, tril
 CONVERSION = Conversion("elementwise_cast")  # convert
 TRANSFER = Transfer("transfer")  # what `Tensor.to` calls
-SCAN = Scan("scan")  # cumsum
+SCAN = Along("scan")  # cumsum: running reductions along a dimension
 SORT = Along("sort")  # argsort, topk: positions along a dimension
 SEARCH = Kind("search")  # unique, searchsorted, histc
 OPAQUE = Opaque("opaque")
