@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import HOST, orders, strides_of_copy
 from genesis.base.errors import UnsupportedError, message
 from genesis.base.quiet import silent, unnamed
 from genesis.core.call.kernels import attach
@@ -107,11 +108,17 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
 
 
 def _in_order(loop: np.ufunc, arrays: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
-    """The loop over all elements of arrays of one shape, the result in row-major order."""
+    """The loop over all elements of arrays of one shape, the result in the order that the last of them has in memory."""
     last = arrays[-1]
     if last.ndim and last.size < LARGE["elements"] and all([a.flags.c_contiguous for a in arrays]):
         return loop(*arrays, *numbers)
     runtime.ready()
+    if not last.flags.c_contiguous:
+        strides = strides_of_copy(last.shape, HOST.strides(last))
+        if strides is not None:
+            order, back = orders(strides)
+            arrays = tuple([a.transpose(order) for a in arrays])
+            return loop(*arrays, *numbers, memory.empty(arrays[-1].shape, last.dtype)).transpose(back)
     return loop(*arrays, *numbers, memory.empty(last.shape, last.dtype))
 
 
