@@ -51,7 +51,7 @@ class Optimizer(Dependable):
         ValueError: no parameters, one that is not a leaf, or one in two groups
     """
 
-    _begins_later = ("state",)
+    _begins_later = ("state", "len(state)")
     elementwise = True  # whether an element's step depends on that element only, so that ranks can have rows
     _of_parts = False  # whether a parameter is a DTensor: of all this rank's parts are updated
     _opt_called = False  # whether `step` was called: schedules ask
@@ -277,8 +277,7 @@ class Optimizer(Dependable):
             options |= {name: "a number, which is asked for" for name in self._inputs(group) if name != "lr"}
             values |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
             values[f"param_groups[{i}]['params']"] = tuple(group["params"])
-        values["state"] = len(self.state), *self._state_tensors()
-        return values
+        return values | {"state": tuple(self._state_tensors()), "len(state)": len(self.state)}
 
     def _state_tensors(self) -> list[Tensor]:
         return [x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)]

@@ -100,8 +100,8 @@ def _gradients(g: Any, rows: Any, root: Any, weight: Any, dim: Any, needs: Any) 
 
 def code_of(shape: Sequence[int]) -> ModuleType | None:
     """The loops for arrays (examples, channels, places): over a vector of places or of channels; None for less places."""
-    places = math.prod(shape[2:])
-    return columns if places == 1 else channels if places >= loops.width() // 4 else None
+    size = math.prod(shape[2:])
+    return columns if size == 1 else channels if size >= loops.width() // 4 else None
 
 
 def _is_compiled(x: Any, dim: Any) -> bool:
@@ -118,8 +118,8 @@ def _loop(name: str, code: ModuleType) -> Any:
 
 def sizes_of(shape: Sequence[int]) -> tuple[int, ...]:
     """The integers of the loops, behind the first and the last."""
-    examples, many, *places = shape
-    size = math.prod(places)
+    examples, many, *image = shape
+    size = math.prod(image)
     rest = size % (loops.width() // 4)
     return examples, many, size, size - rest, int(rest > 0), examples * size
 
