@@ -381,9 +381,11 @@ class Guards:
     def collected(self, captured: Iterable[Tensor], leaves: list[Tensor]) -> tuple[Any, ...]:
         """The guards of a graph."""
         self.modes.asks = self.modes.asks or bool(leaves)
+        begun = [Unchanged(f"{type(thing).__name__}.", thing._begun) for thing in self.reads.values()]
         return (
             self.modes,
             CapturedAsTheyWere((*captured, *leaves)),
+            *begun,
             *[one for one in (self.names, *self.unchanged.values(), _own_gradients([*self.own.values()])) if one.state],
         )
 

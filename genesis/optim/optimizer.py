@@ -51,7 +51,7 @@ class Optimizer(Dependable):
         ValueError: no parameters, one that is not a leaf, or one in two groups
     """
 
-    _begins_later = ("state", "len(state)")
+    _begins_later = ("state",)
     elementwise = True  # whether an element's step depends on that element only, so that ranks can have rows
     _of_parts = False  # whether a parameter is a DTensor: of all this rank's parts are updated
     _opt_called = False  # whether `step` was called: schedules ask
@@ -277,7 +277,7 @@ class Optimizer(Dependable):
             options |= {name: "a number, which is asked for" for name in self._inputs(group) if name != "lr"}
             values |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
             values[f"param_groups[{i}]['params']"] = tuple(group["params"])
-        return values | {"state": tuple(self._state_tensors()), "len(state)": len(self.state)}
+        return values | {"state": tuple(self._state_tensors())}
 
     def _state_tensors(self) -> list[Tensor]:
         return [x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)]
@@ -290,16 +290,18 @@ class Optimizer(Dependable):
     def _witnesses(self) -> tuple[Any, ...]:
         options = [group[name] for group in self.param_groups for name in self._fixed(group)]
         params = [p for group in self.param_groups for p in (group, *group["params"])]
-        return *options, *params, len(self.state), *self._state_tensors()
+        return *options, *params, *self._state_tensors()
+
+    def _begun(self) -> dict[str, Any]:
+        return {"state": tuple(self._state_tensors()), "len(state)": len(self.state)}
 
     def _answers(self) -> list[tuple[Any, tuple[Any, ...] | None]] | None:
         answers: list[tuple[Any, tuple[Any, ...] | None]] = [(self.__dict__, ("state", "param_groups"))]
-        answers += [(self.param_groups, None), (self.state, None)]
+        answers += [(self.param_groups, None), (self.state, tuple(self.state))]
         for group in self.param_groups:
             answers += [(group, (*self._fixed(group), "params")), (group["params"], None)]
-        for state in self.state.values():  # one that is empty is to stay so
-            answers.append((state, tuple([k for k, x in state.items() if isinstance(x, Tensor)]) if state else None))
-        return answers
+        tensors = [(s, tuple([k for k, x in s.items() if isinstance(x, Tensor)])) for s in self.state.values()]
+        return [*answers, *tensors]
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""

@@ -38,6 +38,10 @@ class Dependable:
         """What the answers depend on, by name: numbers, strings, other objects, and tuples of them."""
         raise NotImplementedError
 
+    def _begun(self) -> dict[str, Any]:
+        """What there is by now of what begins later: for a function that reads it."""
+        return {}
+
     def _witnesses(self) -> tuple[Any, ...]:
         """Objects: as long as they are the same ones, `_taken_for_granted` would say the same. Quick to collect."""
         return (object(),)
