@@ -30,7 +30,7 @@ def gradient(function):
         x = x.detach().requires_grad_()
         out = function(x, *others)
         if out.numel():
-            (out.float().sin() * 2).sum().backward()
+            (out.float().square() * 2).sum().backward()
         return (out, x.grad) if out.numel() else (out,)
 
     return graded

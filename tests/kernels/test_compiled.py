@@ -173,6 +173,33 @@ def test_the_ends_of_the_line(always, name, dtype):
     np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(want[zero]))
 
 
+ACTIVATIONS = {name: getattr(F, name) for name in compiled.FUSED} | {
+    "gelu by tanh": lambda x: F.gelu(x, approximate="tanh")
+}
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_ends_of_the_line_of_activations(name, dtype):
+    """As those of the meaning; gradients have their limits there, or are nan."""
+    function = ACTIVATIONS[name]
+    x = genesis.tensor(SPECIAL, dtype=dtype, requires_grad=True)
+    with genesis.testing.meanings_only():
+        want = function(x.detach()).numpy()
+        beside = genesis.tensor([-80.0, 80.0], dtype=dtype, requires_grad=True)
+        left, right = genesis.autograd.grad(function(beside).sum(), beside)[0].tolist()
+        near = x.detach().clamp(-80, 80).requires_grad_()
+        slopes = genesis.autograd.grad(function(near).sum(), near)[0].numpy()
+    y = function(x)
+    np.testing.assert_allclose(y.detach().numpy(), want, rtol=3e-7 if dtype is genesis.float32 else 4e-15, atol=1e-300)
+    gradients = genesis.autograd.grad(y.sum(), x)[0].numpy()
+    for at, slope, expected in zip(SPECIAL, gradients, slopes, strict=True):
+        if np.isinf(at):
+            assert np.isnan(slope) or slope == pytest.approx(right if at > 0 else left, abs=1e-30), at
+        else:
+            np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-30, err_msg=str(at))
+
+
 @pytest.mark.parametrize("name", ["hypot", "fmod"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_ends_of_the_plane(always, name, dtype):

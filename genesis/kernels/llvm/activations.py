@@ -49,7 +49,12 @@ def silu(x: Value) -> Value:
 
 def silu_gradient(g: Value, x: Value) -> Value:
     s = sigmoid(x)
-    return g * s * fma(x, 1.0 - s, 1.0)
+    return g * s * fma(_near(x, 1e3), 1.0 - s, 1.0)
+
+
+def _near(x: Value, bound: float) -> Value:
+    """x, or the bound that it is beyond, where the function has its limit."""
+    return most(least(x, bound), -bound)
 
 
 def sigmoid_gradient(g: Value, out: Value) -> Value:
@@ -66,13 +71,13 @@ def log1pexp(x: Value) -> Value:
 
 
 def gelu(x: Value) -> Value:
-    return x * normal_cdf(x)
+    return select(x.equals(-math.inf), math.nan, x * normal_cdf(x))
 
 
 def gelu_gradient(g: Value, x: Value) -> Value:
     if x.kind == "float":
         return _gelu_gradient_of_float32(g, x)
-    y = most(least(x, 40.0), -40.0)
+    y = _near(x, 40.0)
     return g * fma(y, exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi)), normal_cdf(x))
 
 
@@ -102,10 +107,12 @@ _GELU = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.044715
 
 
 def gelu_tanh(x: Value) -> Value:
-    return x * sigmoid(x * fma(x * x, _GELU[1], _GELU[0]))
+    y = x * sigmoid(x * fma(x * x, _GELU[1], _GELU[0]))
+    return select(x.equals(-math.inf), math.nan, y)
 
 
 def gelu_tanh_gradient(g: Value, x: Value) -> Value:
+    x = _near(x, 40.0)
     z = x * x
     s = sigmoid(x * fma(z, _GELU[1], _GELU[0]))
     slope = x * fma(z, 3 * _GELU[1], _GELU[0])
