@@ -117,8 +117,8 @@ class PReLU(Module):
     """`prelu` with slopes of its own, 0.25 at first.
 
     >>> import genesis
-    >>> genesis.nn.PReLU()(genesis.tensor([-4., 4.]))
-    tensor([-1.,  4.], grad_fn=<SelectWhereBackward>)
+    >>> genesis.nn.PReLU()(genesis.tensor([-4., 4.])).detach()
+    tensor([-1.,  4.])
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
