@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from genesis.arrays.memory import HOST, orders, strides_of_copy
+from genesis.arrays.memory import HOST, strides_of_copy
+from genesis.arrays.spec import strides_of
 from genesis.base.errors import UnsupportedError, message
 from genesis.base.quiet import silent, unnamed
 from genesis.core.call.kernels import attach
@@ -113,13 +115,9 @@ def _in_order(loop: np.ufunc, arrays: tuple[Any, ...], numbers: Sequence[Any]) -
     if last.ndim and last.size < LARGE["elements"] and all([a.flags.c_contiguous for a in arrays]):
         return loop(*arrays, *numbers)
     runtime.ready()
-    if not last.flags.c_contiguous:
-        strides = strides_of_copy(last.shape, HOST.strides(last))
-        if strides is not None:
-            order, back = orders(strides)
-            arrays = tuple([a.transpose(order) for a in arrays])
-            return loop(*arrays, *numbers, memory.empty(arrays[-1].shape, last.dtype)).transpose(back)
-    return loop(*arrays, *numbers, memory.empty(last.shape, last.dtype))
+    strides = None if last.flags.c_contiguous else strides_of_copy(last.shape, HOST.strides(last))
+    steps = None if strides is None else [s * last.itemsize for s in strides]
+    return loop(*arrays, *numbers, memory.empty(last.shape, last.dtype, steps))
 
 
 def _fits(x: Any) -> bool:
@@ -145,14 +143,17 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
         return _in_order(loop, (input,), [options[i] for i in positions]), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:
-        return input, tuple(parameters)
+        return replace(input, strides=strides_of_copy(input.shape, strides_of(input))), tuple(parameters)
+
+    def laid(kept: Any) -> Any:
+        return [strides_of_copy(kept[0].shape, strides_of(kept[0]))]
 
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         input, *options = kept
         loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
         return (_in_order(loop, (g, input), [options[i] for i in positions]),)
 
-    attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward)
+    attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward, laid=laid)
 
 
 FUSED = ("gelu", "silu", "hardsigmoid", "hardswish", "leaky_relu", "elu", "celu")

@@ -163,7 +163,7 @@ def _losses(input: Any, target: Any, ignore_index: int, reduction: str) -> tuple
     """The result, rounded as the composition rounds it."""
     x, y = (input, target) if input.ndim > 1 else (input[None], target.reshape(1))
     classes, counts = _classes(y, ignore_index, x.shape[1])
-    losses = np.negative(x[_key(classes)])
+    losses = np.negative(x[_key(classes)], order="C")  # the order of a sum is that of memory
     if counts is not None:
         losses = np.where(counts, losses, 0)
     every, divisor = tuple(range(losses.ndim)), None
