@@ -1,11 +1,15 @@
 """Calls of plain tensors have short ways: they give what the general ones give, and refuse what those refuse."""
 
+import sys
 import warnings
 
 import numpy as np
 import pytest
 
 import genesis as torch
+from genesis.core.call.op import REGISTRY
+from genesis.kernels.llvm import loops
+from genesis.testing import Maker, samples_of
 
 
 def test_a_sum_with_a_factor_in_place_is_the_sum_of_the_product():
@@ -291,3 +295,33 @@ def test_running_statistics_are_those_of_the_ops(shape, monkeypatch):
     shared = torch.zeros(1).expand(shape[1])
     with pytest.raises(RuntimeError, match="the memory cannot be written to"):
         torch.nn.functional.batch_norm(x, shared, var, training=True)
+
+
+QUIET = [op for op in REGISTRY.values() if op.kind.composed and getattr(op.kernels.get(np.ndarray), "quiet", False)]
+
+
+@pytest.mark.parametrize("op", QUIET, ids=lambda op: op.name)
+@pytest.mark.parametrize("size", [1e38, 1e-40, float("inf"), float("nan")])
+def test_kernels_that_are_called_directly_give_no_warnings(op, size):
+    for sample in samples_of(op, Maker(torch.float32)):
+        args = [x * size if isinstance(x, torch.Tensor) and x.dtype == torch.float32 else x for x in sample.args]
+        given = [
+            x.detach().requires_grad_() if isinstance(x, torch.Tensor) and x.dtype.is_floating_point else x
+            for x in args
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            out = op.call(*given, **sample.kwargs)
+            out.backward(torch.full_like(out, 1e38))
+
+
+def test_a_fused_call_goes_a_short_way():
+    if not loops.available():
+        pytest.skip("there is no compiled loop")
+    x, calls = torch.ones(3, 4), []
+    torch.nn.functional.silu(x)
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    torch.nn.functional.silu(x)
+    sys.setprofile(before)
+    assert calls[:3] == ["silu", "fused", "choose"] and "run" in calls and len(calls) < 12

@@ -35,11 +35,14 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber, tracer
 from genesis.core.graph.version import SHARED, WRITES
 
+_new = object.__new__
+
 Kernel = Callable[..., Any]
 When = Callable[..., bool]
 Infer = Callable[..., tuple[Spec, tuple[Any, ...]]]
 
 
+_AS_USUAL = object()  # what is open changes nothing of a call
 RESULT = "out"  # how `infer` says that a kernel keeps its result
 FUSED: dict[str, Op] = {}  # fused calls, and their backwards, as ops of programs: by name
 # for classes of layers with which kernels run: call(kernel, args), the kernel that is attached for NumPy's arrays
@@ -53,9 +56,17 @@ class Fused:
     again: Callable[..., bool] | None = None
 
     def __init__(
-        self, op: Op, arrays: type, kernel: Kernel, when: When | None, infer: Infer | None, before: Fused | None
+        self,
+        op: Op,
+        arrays: type,
+        kernel: Kernel,
+        when: When | None,
+        infer: Infer | None,
+        before: Fused | None,
+        quiet: bool = False,
     ) -> None:
         self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
+        self.quiet = quiet
         self.pull: Kernel | None = None
         self.laid: Callable[[Any], Sequence[Any]] | None = None
         self.reads: tuple[int, ...] = ()
@@ -120,24 +131,27 @@ class Fused:
             kernel = kernel.before
         return kernel
 
-    def __call__(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...]) -> Any:
+    def run(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: Sequence[Any], recording: bool) -> Any:
         """The result, or NotImplemented where the composition is to compute it."""
-        recording = edges.count(None) != len(edges) and grad_mode.get()
-        kernel = self.choose(arrays, recording)
-        return NotImplemented if kernel is None else kernel._run(args, arrays, edges, recording)
-
-    def _run(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...], recording: bool) -> Any:
         if self.written:
             return self._write(args, arrays)
         kernel = self.kernel if recording or self.alone is None else self.alone
         try:
-            result = quietly(kernel, *arrays) if not ONLOOKERS else self._watched(arrays)
+            if ONLOOKERS:
+                result = self._watched(arrays)
+            else:
+                result = kernel(*arrays) if self.quiet else quietly(kernel, *arrays)
         except Exception:
             return NotImplemented  # the composition explains
         array, kept = result if result.__class__ is tuple else (result, None)
-        return self._wrapped(
-            array if array.__class__ is self.arrays else np.asarray(array), kept, args, edges, recording
-        )
+        if array.__class__ is not self.arrays:
+            array = np.asarray(array)
+        if recording or ACTIVE or HISTORY_WATCHES:
+            return self._wrapped(array, kept, args, tuple(edges), recording)
+        out = _new(Tensor)  # `wrap`, without a call
+        out._array = array
+        out._node = out._counter = out._view = None
+        return out
 
     def _wrapped(self, array: Any, kept: Any, args: tuple[Any, ...], edges: tuple[Any, ...], recording: bool) -> Tensor:
         out = wrap(array)
@@ -210,7 +224,8 @@ class Fused:
 
     def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
         """The gradients of the tensor parameters, None where none is needed."""
-        gradients = quietly(self.pull, g, kept, needs)  # type: ignore[arg-type]
+        pull: Any = self.pull
+        gradients = pull(g, kept, needs) if self.quiet else quietly(pull, g, kept, needs)
         return [array if needed else None for array, needed in zip(gradients, needs, strict=True)]
 
     # ---- in programs
@@ -386,33 +401,48 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
 
     def fused(*args: Any) -> Any:
         if ACTIVE or LEVELS or PACKING:
-            active = tracer.get()
-            if (op.written and active is None and len(ACTIVE) != len(ONLOOKERS) + _regions()) or not open_to_kernels(
-                active
-            ):
-                return NotImplemented
-            if active is not None:
-                return active.unwatched(partial(_in_trace, table, indices, args, active))
+            result = _while_open(op, indices, args)
+            if result is not _AS_USUAL:
+                return result
         arrays = list(args)
         edges: list[Any] = []
         kind: Any = None
+        recording = False
         for i in indices:
             x = args[i]
             if x is None:
                 edges.append(None)
                 continue
-            if not isinstance(x, Tensor):
+            if x.__class__ is not Tensor and not isinstance(x, Tensor):
                 return NotImplemented
             arrays[i] = array = x._array
             if array.__class__ is not kind:
                 if kind is not None:
                     return _in_layers(table, indices, args)
                 kind = array.__class__
-            edges.append(x._node)
+            edge = x._node
+            edges.append(edge)
+            if edge is not None:
+                recording = True
         entry = table.get(kind)
-        return _in_layers(table, indices, args) if entry is None else entry(args, arrays, tuple(edges))
+        if entry is None:
+            return _in_layers(table, indices, args)
+        recording = recording and grad_mode.get()
+        kernel = entry.choose(arrays, recording)
+        return NotImplemented if kernel is None else kernel.run(args, arrays, edges, recording)
 
     return fused
+
+
+def _while_open(op: Op, indices: tuple[int, ...], args: tuple[Any, ...]) -> Any:
+    """The call while something is open: recorded in a trace, left to the composition, or `_AS_USUAL`."""
+    active = tracer.get()
+    writes_there = op.written and active is None and len(ACTIVE) != len(ONLOOKERS) + _regions()
+    if writes_there or not open_to_kernels(active):
+        return NotImplemented
+    if active is not None:
+        return active.unwatched(partial(_in_trace, op.kernels, indices, args, active))
+    return _AS_USUAL
 
 
 def _in_layers(table: dict[type, Any], indices: tuple[int, ...], args: tuple[Any, ...]) -> Any:

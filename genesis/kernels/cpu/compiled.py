@@ -109,10 +109,12 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
     return loops.ufunc(f"{name}_{kind}", function, kind, count, narrow, spread=runtime.spread)
 
 
-def _in_order(loop: np.ufunc, arrays: tuple[Any, ...], numbers: Sequence[Any]) -> Any:
+@unnamed
+def _in_order(loop: np.ufunc, numbers: Sequence[Any], *arrays: Any) -> Any:
     """The loop over all elements of arrays of one shape, the result in the order that the last of them has in memory."""
     last = arrays[-1]
-    if last.ndim and last.size < LARGE["elements"] and all([a.flags.c_contiguous for a in arrays]):
+    beside = last.flags.c_contiguous and (last is arrays[0] or all([a.flags.c_contiguous for a in arrays]))
+    if beside and last.ndim and last.size < LARGE["elements"]:
         return loop(*arrays, *numbers)
     runtime.ready()
     strides = None if last.flags.c_contiguous else strides_of_copy(last.shape, HOST.strides(last))
@@ -133,14 +135,15 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     """
     parameters = list(REGISTRY[op].signature.parameters)
     positions = [parameters.index(name) - 1 for name in names]
+    numbers = (lambda options: [options[i] for i in positions]) if positions else (lambda options: ())
 
     def when(input: Any, *options: Any) -> bool:
-        plain = not positions or all([options[i].__class__ in (int, float) for i in positions])
+        plain = not positions or all([x.__class__ in (int, float) for x in numbers(options)])
         return plain and choose(*options) is not None and _fits(input)
 
     def forward(input: Any, *options: Any) -> Any:
         loop = _ufunc(str(choose(*options)), input.dtype.char)
-        return _in_order(loop, (input,), [options[i] for i in positions]), (input, *options)
+        return _in_order(loop, numbers(options), input), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:
         return replace(input, strides=strides_of_copy(input.shape, strides_of(input))), tuple(parameters)
@@ -151,9 +154,9 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         input, *options = kept
         loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
-        return (_in_order(loop, (g, input), [options[i] for i in positions]),)
+        return (_in_order(loop, numbers(options), g, input),)
 
-    attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward, laid=laid)
+    attach(op, np.ndarray, forward, when=when, infer=infer, quiet=True).backward(backward, laid=laid)
 
 
 FUSED = ("gelu", "silu", "hardsigmoid", "hardswish", "leaky_relu", "elu", "celu")
