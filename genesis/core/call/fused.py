@@ -16,7 +16,7 @@ from genesis.arrays.protocol import Layer, device_of
 from genesis.arrays.spec import Spec, contiguous_strides, spec_of, strides_of
 from genesis.base.device import CPU, MEMORIES
 from genesis.base.errors import InplaceError
-from genesis.base.quiet import quietly
+from genesis.base.quiet import directly, quietly
 from genesis.core.call.generated import LateSignature
 from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
@@ -66,7 +66,7 @@ class Fused:
         quiet: bool = False,
     ) -> None:
         self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
-        self.quiet = quiet
+        self.call = directly if quiet else quietly
         self.pull: Kernel | None = None
         self.laid: Callable[[Any], Sequence[Any]] | None = None
         self.reads: tuple[int, ...] = ()
@@ -137,10 +137,7 @@ class Fused:
             return self._write(args, arrays)
         kernel = self.kernel if recording or self.alone is None else self.alone
         try:
-            if ONLOOKERS:
-                result = self._watched(arrays)
-            else:
-                result = kernel(*arrays) if self.quiet else quietly(kernel, *arrays)
+            result = self.call(kernel, *arrays) if not ONLOOKERS else self._watched(arrays)
         except Exception:
             return NotImplemented  # the composition explains
         array, kept = result if result.__class__ is tuple else (result, None)
@@ -224,8 +221,7 @@ class Fused:
 
     def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
         """The gradients of the tensor parameters, None where none is needed."""
-        pull: Any = self.pull
-        gradients = pull(g, kept, needs) if self.quiet else quietly(pull, g, kept, needs)
+        gradients = self.call(self.pull, g, kept, needs)  # type: ignore[arg-type]
         return [array if needed else None for array, needed in zip(gradients, needs, strict=True)]
 
     # ---- in programs
