@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -223,6 +224,23 @@ def test_ten_thousand_calls_keep_nothing():
         sizes.append(_resident())
     assert max(kept) < 50, kept
     assert sizes[-1] - sizes[1] < 2**21, sizes
+
+
+def test_classes_of_compiled_functions_go_with_them():
+    def made():
+        weights = genesis.ones(3)
+
+        class Scaled(nn.Module):
+            def forward(self, x):
+                return x * weights
+
+        step = genesis.compile(Scaled())
+        assert step(genesis.ones(3)).tolist() == [1.0, 1.0, 1.0]
+        return weakref.ref(weights)
+
+    seen = made()
+    gc.collect()
+    assert seen() is None
 
 
 @pytest.mark.slow

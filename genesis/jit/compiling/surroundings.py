@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -163,9 +164,18 @@ def _own(kind: type) -> dict[str, Any]:
     return {n: y for n, y in vars(kind).items() if not n.startswith("__") and isinstance(y, _ATOMS)}
 
 
-@functools.lru_cache(maxsize=4096)
 def is_of_program(kind: type) -> bool:
     """Whether a class is one of the program, or has its methods from there."""
+    known = _ASKED.get(kind)
+    if known is None:
+        known = _ASKED[kind] = _has_methods_of_program(kind)
+    return known
+
+
+_ASKED: WeakKeyDictionary[type, bool] = WeakKeyDictionary()  # a class holds what its methods see, a model, say
+
+
+def _has_methods_of_program(kind: type) -> bool:
     files = [y.__code__.co_filename for y in vars(kind).values() if isinstance(y, FunctionType)]
     if not files:
         return (
