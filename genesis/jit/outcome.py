@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from genesis.arrays.memory import memory_of
+from genesis.arrays.memory import in_order, memory_of, strides_of_copy
 from genesis.arrays.protocol import Layer
+from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.graph.generator import Generator
@@ -36,7 +37,7 @@ class Outcome:
     streams: list[tuple[Generator, int]]  # and how many blocks were drawn from each
     aliases: dict[int, Alias]
     outside: dict[int, tuple[Var, Alias]]  # results that are aliases if a variable is a captured tensor
-    made: list[Var]  # memory that several results share
+    made: list[Var]  # memory that several results share, or of which one is a part with gaps
 
 
 def outcome_of(tracer: Tracer, result: Any, arguments: list[Capture], structure_in: Any) -> Outcome:
@@ -111,10 +112,19 @@ def _aliases(
             if x.cell in outside:
                 capture = outside[x.cell]
                 captured[i] = capture.var, Alias("captured", -1, x.steps, same=capture.tensor() is y)
-            if shared[x.cell] > 1:
+            if shared[x.cell] > 1 or _has_gaps(x.spec):
                 aliases[i] = Alias("made", made.setdefault(x.cell, len(made)), x.steps)
         first.setdefault(id(y), i)
     return aliases, captured, [cell.value for cell in made]
+
+
+def _has_gaps(spec: Spec) -> bool:
+    """Whether other elements lie between those of a view, or several of its elements are one in memory: a copy would have
+    other strides, and could be written to where that cannot.
+    """
+    if spec.strides is None or in_order(spec.shape, spec.strides):
+        return False
+    return strides_of_copy(spec.shape, spec.strides) != spec.strides
 
 
 def graph_of(

@@ -93,7 +93,7 @@ class Alias:
     """Whose memory a result is: ``steps`` (view ops) lead from the root to it.
 
     The root is one of the arguments, a captured tensor, the ``.grad`` of a leaf ("grad"), another result ("result": the
-    same tensor), or memory that several results share ("made").
+    same tensor), or memory that several results share, or of which one is a part with gaps ("made").
     """
 
     kind: str
