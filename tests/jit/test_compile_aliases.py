@@ -290,3 +290,41 @@ def test_a_leaf_whose_gradient_is_its_own_memory_keeps_its_history():
             y, part = compiled(x)
         assert (y == 2 * factor).all() and part.requires_grad and not part.is_leaf
         assert genesis.autograd.grad(part.sum(), w)[0].sum(1).tolist() == [0, 4, 4]
+
+
+class Named:
+    """Ways to find a tensor besides as the .grad of ``w``."""
+
+    def __init__(self):
+        self.w, self.buffer = genesis.tensor([2.0, 3.0], requires_grad=True), genesis.ones(2)
+        self.box = {"buffer": self.buffer}
+
+    def by_closure(self):
+        w, buffer = self.w, self.buffer
+        return lambda: (w.grad * 2, buffer * 3)
+
+    def by_item(self):
+        w, box = self.w, self.box
+        return lambda: (w.grad * 2, box["buffer"] * 3)
+
+    def among_all(self):
+        w, box = self.w, self.box
+
+        def step():
+            (w * w).sum().backward()
+            return [x * 3 for x in list(box.values())]
+
+        return step
+
+
+@pytest.mark.parametrize("way", ["by_closure", "by_item", "among_all"])
+def test_a_gradient_that_is_found_under_another_name_too_is_one_tensor_only_then(way):
+    compiled, eager = Named(), Named()
+    steps = [genesis.compile(getattr(compiled, way)()), getattr(eager, way)()]
+    for shared in (True, True, False, False, True, False, True):
+        results = []
+        for one, step in zip((compiled, eager), steps, strict=True):
+            one.buffer.fill_(1.0)
+            one.w.grad = one.buffer if shared else genesis.full((2,), 5.0)
+            results.append([x.tolist() for x in (*step(), one.w.grad, one.buffer)])
+        assert results[0] == results[1]

@@ -21,7 +21,8 @@ def granted(watch: Watch, graph: Graph) -> tuple[Unchanged | CapturedAsTheyWere,
     """The guards of what a watch saw."""
     wholes = _whole_guards(watch, graph.binding.captured)
     reads = _read_guards([*watch.reads, *_attributes(watch, graph)])
-    return *_looked_at(watch, graph), *reads, *wholes, *_part_guards(watch)
+    guards = *_looked_at(watch, graph), *reads, *wholes, *_part_guards(watch)
+    return *guards, *_other_names(graph, (*graph.binding.guards, *guards))
 
 
 def leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
@@ -88,6 +89,25 @@ def _whole_guards(watch: Watch, captured: Iterable[Tensor]) -> list[Unchanged]:
     others, plain = [_holding(containers) for containers in kinds]
     plain.answers = lambda: [(container, None) for container, _ in kinds[True]]
     return [guard for guard in (plain, others) if guard.state]
+
+
+def _other_names(graph: Graph, guards: Iterable[Any]) -> list[Unchanged]:
+    """A ``.grad`` that the function reads, and finds somewhere else too, is one variable, and two where it is not: it
+    stays that tensor, or none of those that were found.
+    """
+    states = [guard.state.values() for guard in guards if isinstance(guard, Unchanged)]
+    values = [v for state in states for value in state for v in (value if isinstance(value, tuple) else (value,))]
+    roots = {"captured": graph.binding.captured, "other": graph.binding.others}
+    read = [
+        roots[leaf.kind][leaf.index] for leaf in graph.program.leaves if leaf.var is not None and leaf.kind in roots
+    ]
+    shapes = {x._array.shape for x in read}
+    named = {id(v): v for v in values if isinstance(v, Tensor) and v._node is None and v._array.shape in shapes}
+
+    def now() -> dict[str, Any]:
+        return {f"the .grad of tensor {k}": named.get(id(x.grad)) for k, x in enumerate(read)}
+
+    return [Unchanged("", now)] if named else []
 
 
 def _part_guards(watch: Watch) -> list[Unchanged]:
