@@ -9,6 +9,7 @@ printed when it is found, without what it does not need; the last lines say whic
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -48,6 +49,8 @@ def check(programs: int, seed: int) -> tuple[Counter[str], int]:
         for _, program in failed:
             print(f"wrong: {kind}, {'machine code' if native else 'replayed'}, {dict(ended)}")
             fuzz_compile.show(own, program, native)
+        if number % 10 == 9:
+            gc.collect()  # a compilation looks through all objects, those too that nothing holds any more
         if number % 500 == 499:
             print(f"{time.strftime('%X')}: {number + 1} programs, {wrong} wrong", flush=True)
     return counts, wrong
