@@ -264,7 +264,8 @@ BETWEEN = [
     "opt.param_groups[0]['lr'] *= 0.5",
     "random.seed(1)",
 ]
-OF_KERNELS = "label_smoothing=abs(rate)", "eps=abs(rate)"  # where they change, other ops compute it: other rounding
+# where they change, other ops compute it: other rounding
+OF_KERNELS = "label_smoothing=abs(rate)", "eps=abs(rate)", "functional.elu("
 RATES = [0.25, 0.3, 0.5, 0.6, 0.75, 0.0, -0.0, 1.0, -0.5, 1e-3, 2.5]
 TENSORS = [FRESH] * 12 + ["buf", "w1.detach()", "tensor(angles.reshape(4, 3)).t()", "tensor(angles.reshape(3, 4)) * w2"]
 
