@@ -7,7 +7,7 @@ import pytest
 
 import genesis
 import genesis.nn.functional as F
-from genesis.kernels.cpu import compiled
+from genesis.kernels.cpu import compiled, group_norm
 from genesis.kernels.llvm import loops
 
 EPS = 1e-5
@@ -28,11 +28,12 @@ def exact(x, groups, weight, bias, g):
     return rows * w + b, gx.reshape(x.shape), (g * rows).sum(rest), g.sum(rest)
 
 
-@pytest.mark.parametrize("elements", [1, 1 << 62], ids=["compiled", "numpy"])
-@pytest.mark.parametrize(("shape", "groups"), [*SHAPES, ((3, 16), 2), ((2, 6, 3), 3)], ids=str)
+@pytest.mark.parametrize("by_loops", [True, False], ids=["compiled", "numpy"])
+@pytest.mark.parametrize(("shape", "groups"), [*SHAPES, ((3, 16), 2), ((2, 6, 3), 3), ((700, 16), 4)], ids=str)
 @pytest.mark.parametrize("plain", [False, True])
-def test_results_and_gradients(shape, groups, plain, elements, monkeypatch):
-    monkeypatch.setitem(compiled.LARGE, "elements", elements)
+def test_results_and_gradients(shape, groups, plain, by_loops, monkeypatch):
+    if not by_loops:
+        monkeypatch.setattr(group_norm, "_is_compiled", lambda x: False)
     rng = np.random.default_rng(shape[1])
     x, g = (rng.standard_normal(shape).astype(np.float32) * 3 + 1 for _ in range(2))
     weight, bias = (None, None) if plain else rng.standard_normal((2, shape[1])).astype(np.float32)

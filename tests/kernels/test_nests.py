@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.llvm import loops, native
 from genesis.kernels.llvm.nests import Code
 
@@ -53,3 +54,17 @@ def test_ends():
     assert (
         curve[:4].tolist() == [1, -1, 1, -1] and np.isnan(curve[4]) and np.signbit(curve[5:7]).tolist() == [False, True]
     )
+
+
+@pytest.mark.parametrize("behind", [native.ARRAY_DATA, 0])
+def test_arrays_and_their_addresses_name_the_same_memory(behind, monkeypatch):
+    monkeypatch.setattr(native, "ARRAY_DATA", behind)
+    code = Code(1)
+    with code.loop("%first", "%last", "1") as i:
+        code.store(code.load("%x", i.index), "%out", i.index)
+    x, out, whole = np.arange(8, dtype=np.float32), np.zeros(8, np.float32), np.zeros(8, np.float32)
+    copy = Nest("copy", code.function("copy", ["x", "out"], ["first", "last"]), 2, 2)
+    copy.alone((x, out), 2, 5)
+    assert out.tolist() == [0, 0, 2, 3, 4, 0, 0, 0]
+    copy((x, whole), 8, (), True)
+    assert whole.tolist() == x.tolist()

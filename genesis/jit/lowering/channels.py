@@ -119,7 +119,7 @@ def forward(memory: Memory, call: Call) -> list[Part | Stage]:
         deviation[:many], stats[: 2 * many] = spread, np.concatenate([mean, variance])
 
     operands = [in_order(memory, call, x, parts), w, b, rows, out, root, (moments, 0)]
-    text = code.forward(loops.width() // 4, moments=True)
+    text = code.forward(loops.width() // 4)
     return [*parts, sliced(text, "forward", operands, many, sizes, (3, 4, 5, 6), oracle, eps)]
 
 
@@ -181,11 +181,12 @@ def backward(memory: Memory, call: Call) -> list[Part | Stage]:
 # ---- group norm
 
 
-def _group_sizes(shape: Sequence[int], num_groups: int) -> tuple[int, ...]:
-    """The integers of the functions of `groups`, behind the first and the last."""
-    if not math.prod(shape) or math.prod(shape[2:]) < loops.width() // 4:
-        raise Unknown("images smaller than a vector")
-    return group_norms.sizes_of(shape, num_groups)
+def _group_sizes(shape: Sequence[int], num_groups: int) -> tuple[int, tuple[int, ...]]:
+    """How many places the functions of `groups` compute at once, and their integers behind the first and the last."""
+    lanes = group_norms.lanes_of(shape)
+    if not lanes or not math.prod(shape):
+        raise Unknown("many images smaller than a vector")
+    return lanes, group_norms.sizes_of(shape, num_groups)
 
 
 @rule("fused.group_norm")
@@ -205,8 +206,11 @@ def group_norm(memory: Memory, call: Call) -> list[Part | Stage]:
 
     out, rows, root = [(v, 0) for v in call.outs]
     operands = [in_order(memory, call, x, parts), w, b, rows, out, root]
-    code, sizes = groups.forward(loops.width() // 4), _group_sizes(shape, num_groups)
-    return [*parts, sliced(code, "forward", operands, shape[0] * num_groups, sizes, (3, 4, 5), oracle, eps)]
+    lanes, sizes = _group_sizes(shape, num_groups)
+    return [
+        *parts,
+        sliced(groups.forward(lanes), "forward", operands, shape[0] * num_groups, sizes, (3, 4, 5), oracle, eps),
+    ]
 
 
 @rule("fused.group_norm.backward")
@@ -233,8 +237,8 @@ def group_norm_backward(memory: Memory, call: Call) -> list[Part | Stage]:
         array_of(memory, root),
     ]
     operands = [*given, *[(v, 0) for v in (gx, *sums)]]
-    code, sizes = groups.backward(loops.width() // 4), _group_sizes(shape, num_groups)
-    parts.append(sliced(code, "backward", operands, many * num_groups, sizes, (4, 5, 6), oracle))
+    lanes, sizes = _group_sizes(shape, num_groups)
+    parts.append(sliced(groups.backward(lanes), "backward", operands, many * num_groups, sizes, (4, 5, 6), oracle))
     for each, need in zip(sums, needs[1:], strict=True):
         if need is not None:
             made = Builder(memory, call, channels, (0,))

@@ -13,24 +13,26 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.quiet import quietly
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import channels, columns, loops, native
-from genesis.kernels.native import runtime
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.cpu.norm import number
+from genesis.kernels.llvm import channels, columns, loops
 from genesis.ops.learning.norm import of_call
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
 def _fits(input: Any, dim: Any, weight: Any, bias: Any, eps: float) -> bool:
-    given = [p for p in (weight, bias) if p is not None]
+    inside, shape = tuple(range(2, input.ndim)), input.shape[1:2]
     return (
         input.dtype == F32
         and input.size > 0
-        and dim in (tuple(range(2, input.ndim)), (0, *range(2, input.ndim)))
-        and all([p.dtype == F32 and p.shape == input.shape[1:2] for p in given])
+        and (dim == (0, *inside) or dim == inside)
+        and all([p is None or (p.dtype == F32 and p.shape == shape) for p in (weight, bias)])
     )
 
 
@@ -55,11 +57,16 @@ def _sum(x: Any, dim: Any) -> Any:
         input,
         (input, _roots(input, dim), None if weight is None else "weight"),
     ),
+    quiet=True,
 )
 def standardized_channels(input: Any, dim: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of batch and instance norm."""
     if _is_compiled(input, dim):
         return _compiled_forward(input, weight, bias, eps)
+    return quietly(_forward, input, dim, weight, bias, eps)
+
+
+def _forward(input: Any, dim: Any, weight: Any, bias: Any, eps: float) -> Any:
     input = np.ascontiguousarray(input)
     rows, root = standardized_and_deviation(input, dim, eps)
     out = rows.copy() if weight is None else rows * _along(weight, input.ndim)
@@ -75,7 +82,7 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     g = np.ascontiguousarray(g)
     if _is_compiled(rows, dim):
         return _compiled_gradients(g, rows, root, weight, needs)
-    return _gradients(g, rows, root, weight, dim, needs)
+    return quietly(_gradients, g, rows, root, weight, dim, needs)
 
 
 def _gradients(g: Any, rows: Any, root: Any, weight: Any, dim: Any, needs: Any) -> Any:
@@ -98,6 +105,7 @@ def _gradients(g: Any, rows: Any, root: Any, weight: Any, dim: Any, needs: Any) 
 # ---- compiled
 
 
+@functools.lru_cache(maxsize=256)
 def code_of(shape: Sequence[int]) -> ModuleType | None:
     """The loops for arrays (examples, channels, places): over a vector of places or of channels; None for less places."""
     size = math.prod(shape[2:])
@@ -110,12 +118,12 @@ def _is_compiled(x: Any, dim: Any) -> bool:
 
 
 @functools.cache
-def _loop(name: str, code: ModuleType) -> Any:
-    pointers = (*channels.FORWARD[:-1], "moments", "eps") if name == "forward" else getattr(code, name.upper())
-    text = code.forward(loops.width() // 4, True) if name == "forward" else getattr(code, name)(loops.width() // 4)
-    return native.nest(name, text, len(pointers), len(channels.SIZES))
+def _loop(name: str, code: ModuleType) -> Nest:
+    pointers = getattr(channels, name.upper())
+    return Nest(name, getattr(code, name)(loops.width() // 4), len(pointers), len(channels.SIZES))
 
 
+@functools.lru_cache(maxsize=256)
 def sizes_of(shape: Sequence[int]) -> tuple[int, ...]:
     """The integers of the loops, behind the first and the last."""
     examples, many, *image = shape
@@ -124,21 +132,21 @@ def sizes_of(shape: Sequence[int]) -> tuple[int, ...]:
     return examples, many, size, size - rest, int(rest > 0), examples * size
 
 
-def _call(name: str, x: Any, *arrays: Any) -> None:
+def _call(name: str, shape: Sequence[int], *arrays: Any) -> None:
     """Call the loop for all channels, in the threads that there are."""
-    code, given = code_of(x.shape), [memory.address(a) for a in arrays]
+    code = code_of(shape)
     assert code is not None, "it is asked for where it is"
-    slices = None if 4 * x.size > LARGE["for threads"] else 1  # as long as waking threads takes
-    runtime.in_slices(_loop(name, code), given, x.shape[1], sizes_of(x.shape), slices)
+    much = 4 * arrays[0].size > LARGE["for threads"]  # else as long as waking threads takes
+    _loop(name, code)(arrays, shape[1], sizes_of(shape), much)
 
 
 def _compiled_forward(input: Any, weight: Any, bias: Any, eps: float) -> Any:
     x, many = np.ascontiguousarray(input), input.shape[1]
-    rows, out = memory.empty(x.shape, F32), memory.empty(x.shape, F32)
+    rows, out = memory.like(x), memory.like(x)
     root, moments = np.empty((1, many, *[1] * (x.ndim - 2)), F32), np.empty((2, many), F32)
     w = np.ones(many, F32) if weight is None else np.ascontiguousarray(weight)
     b = np.zeros(many, F32) if bias is None else np.ascontiguousarray(bias)
-    _call("forward", x, x, w, b, rows, out, root, moments, np.array(eps, np.float64))
+    _call("forward", x.shape, x, w, b, rows, out, root, moments, number(eps))
     if of_call.moments is not None:
         of_call.moments[id(input)] = input, moments
     return out, (rows, root, weight)
@@ -147,8 +155,8 @@ def _compiled_forward(input: Any, weight: Any, bias: Any, eps: float) -> Any:
 def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any) -> Any:
     many = g.shape[1]
     w = np.ones(many, F32) if weight is None else np.ascontiguousarray(weight)
-    gx, along, total = memory.empty(g.shape, F32), np.empty(many, F32), np.empty(many, F32)
-    _call("backward", g, g, np.ascontiguousarray(rows), w, np.ascontiguousarray(root), gx, along, total)
+    gx, along, total = memory.like(g), np.empty(many, F32), np.empty(many, F32)
+    _call("backward", g.shape, g, np.ascontiguousarray(rows), w, np.ascontiguousarray(root), gx, along, total)
     return gx if needs[0] else None, along if needs[1] else None, total if needs[2] else None
 
 
@@ -165,7 +173,7 @@ def _moments_fit(input: Any) -> bool:
 def channel_moments(input: Any) -> Any:
     """The kernel of the statistics of channels."""
     input, out = np.ascontiguousarray(input), np.empty((2, input.shape[1]), F32)
-    _call("moments", input, input, out)
+    _call("moments", input.shape, input, out)
     return out, (input, out.copy())
 
 
@@ -206,7 +214,7 @@ def normalized_channels(input: Any, mean: Any, variance: Any, weight: Any, bias:
     scale, ndim, out = _scale(root, weight), input.ndim, memory.empty(input.shape, F32)
     if _is_compiled(input, (0, *range(2, ndim))):
         shift = np.full(input.shape[1], -0.0, F32) if bias is None else np.ascontiguousarray(bias)
-        _call("normalized", input, np.ascontiguousarray(input), np.ascontiguousarray(mean), scale, shift, out)
+        _call("normalized", input.shape, np.ascontiguousarray(input), np.ascontiguousarray(mean), scale, shift, out)
     else:
         np.subtract(input, _along(mean, ndim), out)
         out *= _along(scale, ndim)

@@ -1,4 +1,6 @@
-"""Group norm of float32 arrays, compiled where a channel has a vector of places at least; else with few temporaries."""
+"""Group norm of float32 arrays, compiled where a channel has a vector of places at least, or there are few numbers; else
+with few temporaries.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.quiet import quietly
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.cpu.norm import less
-from genesis.kernels.llvm import groups, loops, native
-from genesis.kernels.native import runtime
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.cpu.norm import less, number
+from genesis.kernels.llvm import groups, loops
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -31,28 +34,37 @@ def _fits(input: Any, num_groups: Any, weight: Any, bias: Any, eps: float) -> bo
     )
 
 
+FEW = 1 << 13  # numbers, up to which a loop over one place after the other takes less time than NumPy's calls
+
+
+@functools.lru_cache(maxsize=256)
+def lanes_of(shape: Sequence[int]) -> int:
+    """How many places of a channel the loops compute at once: a vector of them, or of few numbers one; 0 for no loop."""
+    lanes = loops.width() // 4
+    return lanes if math.prod(shape[2:]) >= lanes else int(math.prod(shape) < FEW)
+
+
 def _is_compiled(x: Any) -> bool:
-    """Whether the loops take an array."""
-    return loops.available() and math.prod(x.shape[2:]) >= loops.width() // 4
+    return loops.available() and lanes_of(x.shape) > 0
 
 
+@functools.lru_cache(maxsize=256)
 def sizes_of(shape: Sequence[int], num_groups: int) -> tuple[int, ...]:
     """The integers of the functions of `groups`, behind the first and the last."""
     size = math.prod(shape[2:])
-    members, whole = shape[1] // num_groups, size - size % (loops.width() // 4)
+    members, whole = shape[1] // num_groups, size - size % lanes_of(shape)
     return members, num_groups, size, whole, int(size != whole), members * size
 
 
 @functools.cache
-def _loop(name: str) -> Any:
+def _loop(name: str, lanes: int) -> Nest:
     code, pointers = {"forward": (groups.forward, groups.FORWARD), "backward": (groups.backward, groups.BACKWARD)}[name]
-    return native.nest(name, code(loops.width() // 4), len(pointers), len(groups.SIZES))
+    return Nest(name, code(lanes), len(pointers), len(groups.SIZES))
 
 
 def _call(name: str, shape: Sequence[int], num_groups: int, *arrays: Any) -> None:
-    slices = 1 if arrays[0].size < LARGE["for threads"] else None
-    addresses = [memory.address(a) for a in arrays]
-    runtime.in_slices(_loop(name), addresses, shape[0] * num_groups, sizes_of(shape, num_groups), slices)
+    much = arrays[0].size >= LARGE["for threads"]
+    _loop(name, lanes_of(shape))(arrays, shape[0] * num_groups, sizes_of(shape, num_groups), much)
 
 
 def _parameter(p: Any, many: int, value: float) -> Any:
@@ -71,16 +83,17 @@ def _roots(input: Spec, num_groups: int) -> Spec:
         input,
         (input, _roots(input, many), None if weight is None else "weight"),
     ),
+    quiet=True,
 )
 def group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.group_norm`."""
     x, channels = np.ascontiguousarray(input), input.shape[1]
     if not _is_compiled(x):
-        return _forward(x, num_groups, weight, bias, eps)
-    rows, out = memory.empty(x.shape, F32), memory.empty(x.shape, F32)
+        return quietly(_forward, x, num_groups, weight, bias, eps)
+    rows, out = memory.like(x), memory.like(x)
     root = np.empty((x.shape[0], num_groups), F32)
     w, b = _parameter(weight, channels, 1.0), _parameter(bias, channels, -0.0)
-    _call("forward", x.shape, num_groups, x, w, b, rows, out, root, np.array(eps, np.float64))
+    _call("forward", x.shape, num_groups, x, w, b, rows, out, root, number(eps))
     return out, (rows, root, weight)
 
 
@@ -90,16 +103,14 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     many, channels = rows.shape[:2]
     g = np.ascontiguousarray(g)
     if not _is_compiled(rows):
-        gx, along, total = _gradients(g, rows, root, weight)
+        gx, along, total = quietly(_gradients, g, rows, root, weight)
     else:
-        gx, along, total = (
-            memory.empty(rows.shape, F32),
-            np.empty((many, channels), F32),
-            np.empty((many, channels), F32),
-        )
+        gx, along, total = memory.like(rows), np.empty((many, channels), F32), np.empty((many, channels), F32)
         w = _parameter(weight, channels, 1.0)
         _call("backward", rows.shape, root.shape[1], g, rows, w, np.ascontiguousarray(root), gx, along, total)
-    g_weight, g_bias = (_sum(x, (0,)) if need else None for x, need in zip((along, total), needs[1:], strict=True))
+    g_weight, g_bias = (
+        quietly(_sum, x, (0,)) if need else None for x, need in zip((along, total), needs[1:], strict=True)
+    )
     return gx if needs[0] else None, g_weight, g_bias
 
 

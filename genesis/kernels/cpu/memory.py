@@ -108,6 +108,15 @@ def empty(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None
 blas.empty = empty
 
 
+def like(array: Any) -> np.ndarray[Any, Any]:
+    """`empty` for an array of the same shape and dtype. (Of a small one this takes a third of the time.)
+
+    >>> like(np.ones((2, 3), np.float32)).shape
+    (2, 3)
+    """
+    return np.empty(array.shape, array.dtype) if array.nbytes < LARGE else empty(array.shape, array.dtype)
+
+
 def _aligned(size: int) -> np.ndarray[Any, Any]:
     """Bytes that begin where a vector may: one that crosses a border of `LINE` bytes is read and written twice."""
     whole = np.empty(size + LINE, np.uint8)

@@ -10,22 +10,25 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.core.call.halves import F32
+from genesis.base.quiet import quietly, unnamed
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
-from genesis.kernels.llvm import loops, native, norms
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.llvm import loops, norms
 from genesis.kernels.native import runtime
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
 def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    tensors = [p for p in parameters if isinstance(p, np.ndarray)]
-    return (
-        input.dtype == F32 and input.ndim > 0 and input.size > 0 and shape == input.shape[-1:]
-        and all([p.dtype == F32 and p.shape == shape for p in tensors])
-    )  # fmt: skip
+    if not (input.dtype == F32 and input.ndim > 0 and input.size > 0):
+        return False
+    shape = input.shape[-1:]
+    if normalized_shape != shape and normalized_shape != shape[0] and tuple(normalized_shape) != shape:
+        return False
+    return all([p.__class__ is not np.ndarray or (p.dtype == F32 and p.shape == shape) for p in parameters])
 
 
 def _mean(x: Any) -> Any:
@@ -62,12 +65,17 @@ def less(h: Any, rows: Any, root: Any) -> Any:
     np.ndarray,
     when=_fits,
     infer=lambda input, shape, weight, bias, eps: (input, (input, _rows(input), None if weight is None else "weight")),
+    quiet=True,
 )
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
     input = np.ascontiguousarray(input)
     if _is_compiled(input):
         return _compiled_forward(input, weight, bias, eps, True)
+    return quietly(_layers, input, weight, bias, eps)
+
+
+def _layers(input: Any, weight: Any, bias: Any, eps: float) -> Any:
     rows, root = standardized_and_deviation(input, (input.ndim - 1,), eps)
     out = rows.copy() if weight is None else rows * weight
     if bias is not None:
@@ -80,6 +88,10 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     rows, root, weight = kept
     if _is_compiled(rows):
         return _compiled_gradients(g, rows, root, weight, needs, True)
+    return quietly(_gradients_of_layers, g, rows, root, weight, needs)
+
+
+def _gradients_of_layers(g: Any, rows: Any, root: Any, weight: Any, needs: Any) -> Any:
     gx = None
     if needs[0]:
         gx = less(np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C"), rows, root)
@@ -91,6 +103,7 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     np.ndarray,
     when=_fits,
     infer=lambda input, shape, weight, eps: (input, (input, _rows(input), None if weight is None else "weight")),
+    quiet=True,
 )
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     """The kernel of `genesis.nn.functional.rms_norm`."""
@@ -98,6 +111,10 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) 
     eps = float(np.finfo(F32).eps) if eps is None else eps
     if _is_compiled(input):
         return _compiled_forward(input, weight, None, eps, False)
+    return quietly(_over_roots, input, weight, eps)
+
+
+def _over_roots(input: Any, weight: Any, eps: float) -> Any:
     root = REGISTRY["root_mean_square"].kernel(input, (input.ndim - 1,), eps)
     rows = input / root
     return rows.copy() if weight is None else rows * weight, (rows, root, weight)
@@ -108,6 +125,10 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     rows, root, weight = kept
     if _is_compiled(rows):
         return _compiled_gradients(g, rows, root, weight, needs, False)
+    return quietly(_gradients_over_roots, g, rows, root, weight, needs)
+
+
+def _gradients_over_roots(g: Any, rows: Any, root: Any, weight: Any, needs: Any) -> Any:
     gx = None
     if needs[0]:
         gx = _across(np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C"), rows)
@@ -129,15 +150,20 @@ def _is_compiled(x: Any) -> bool:
 
 
 @functools.cache
-def _loop(name: str, centered: bool) -> Any:
+def _loop(name: str, centered: bool) -> Nest:
     code, pointers = {"forward": (norms.forward, norms.FORWARD), "backward": (norms.backward, norms.BACKWARD)}[name]
-    return native.nest(name, code(loops.width() // 4, centered), len(pointers), len(norms.SIZES))
+    return Nest(name, code(loops.width() // 4, centered), len(pointers), len(norms.SIZES))
 
 
-def _sizes(x: Any) -> tuple[int, int, int]:
-    size = x.shape[-1]
+def _sizes(size: int) -> tuple[int, int, int]:
     rest = size % (loops.width() // 4)
     return size, size - rest, int(rest > 0)
+
+
+@functools.lru_cache(maxsize=64)
+def number(x: float) -> Any:
+    """A number as loops read it."""
+    return np.array(x, F64)
 
 
 def _parameter(p: Any, size: int, value: float) -> Any:
@@ -145,24 +171,22 @@ def _parameter(p: Any, size: int, value: float) -> Any:
 
 
 def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float, centered: bool) -> Any:
-    out, rows, root = memory.empty(x.shape, F32), memory.empty(x.shape, F32), np.empty((*x.shape[:-1], 1), F32)
-    w, b = _parameter(weight, x.shape[-1], 1.0), _parameter(bias, x.shape[-1], -0.0)
-    addresses = [memory.address(a) for a in (x, w, b, np.array(eps, np.float64), out, rows, root)]
-    loop, sizes = _loop("forward", centered), _sizes(x)
-    runtime.in_slices(loop, addresses, root.size, sizes)
+    size = x.shape[-1]
+    out, rows, root = memory.like(x), memory.like(x), np.empty((*x.shape[:-1], 1), F32)
+    w, b = _parameter(weight, size, 1.0), _parameter(bias, size, -0.0)
+    loop, much = _loop("forward", centered), 4 * x.size >= LARGE["for threads"]
+    loop((x, w, b, number(eps), out, rows, root), root.size, _sizes(size), much)
     return out, (rows, root, weight)
 
 
+@unnamed
 def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any, centered: bool) -> Any:
     g, rows, root = map(np.ascontiguousarray, (g, rows, root))
     w, size = _parameter(weight, g.shape[-1], 1.0), g.shape[-1]
-    gx, parts = memory.empty(g.shape, F32), min(PARTS, root.size)
+    gx, parts = memory.like(g), min(PARTS, root.size)
     sums = np.zeros((2, parts, size))
-    addresses = [memory.address(a) for a in (g, w, rows, root, gx)]
-    loop, sizes = _loop("backward", centered), _sizes(g)
-
-    given = *addresses, *[memory.address(s) for s in sums]
-    part = sums.strides[1]
-    runtime.in_slices(loop, given, root.size, sizes, parts, {len(given) - 2: part, len(given) - 1: part})
+    given = [memory.address(a) for a in (g, w, rows, root, gx, *sums)]
+    part, loop = sums.strides[1], _loop("backward", centered).of_addresses
+    runtime.in_slices(loop, given, root.size, _sizes(size), parts, {len(given) - 2: part, len(given) - 1: part})
     along, total = np.add.reduce(sums, 1).astype(F32)
     return gx if needs[0] else None, along if needs[1] else None, *([total if needs[2] else None] if centered else [])

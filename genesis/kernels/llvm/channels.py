@@ -14,7 +14,7 @@ from genesis.kernels.llvm.nests import Code
 
 SIZES = ("first", "last", "examples", "channels", "size", "whole", "rest", "count")
 MOMENTS = ("x", "moments")
-FORWARD = ("x", "weight", "bias", "rows", "out", "root", "eps")
+FORWARD = ("x", "weight", "bias", "rows", "out", "root", "moments", "eps")
 NORMALIZED = ("x", "mean", "scale", "bias", "out")
 BACKWARD = ("g", "rows", "weight", "root", "gx", "along", "total")
 
@@ -31,16 +31,15 @@ def moments(lanes: int) -> str:
     return code.function("moments", MOMENTS, SIZES)
 
 
-def forward(lanes: int, moments: bool = False) -> str:
-    """The function ``forward``: channels from ``first`` to ``last``; with ``moments`` also what `moments` gives."""
+def forward(lanes: int) -> str:
+    """The function ``forward``: channels from ``first`` to ``last``, and what `moments` gives."""
     code = Channels(lanes)
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
         middle, variance = code.mean_and_variance(c)
         mean = code.everywhere(middle)
-        if moments:
-            code.put_number(middle, "%moments", c)
-            code.put_number(variance, "%moments", code.add("%channels", c))
+        code.put_number(middle, "%moments", c)
+        code.put_number(variance, "%moments", code.add("%channels", c))
         eps = code.put("load double, ptr %eps, align 8")
         spread = code.put(f"fadd double {variance}, {eps}")
         root = code.put(f"call double @llvm.sqrt.f64(double {spread})")
@@ -55,8 +54,7 @@ def forward(lanes: int, moments: bool = False) -> str:
             return []
 
         code.through(c, write, [])
-    pointers = (*FORWARD[:-1], "moments", FORWARD[-1]) if moments else FORWARD
-    return code.function("forward", pointers, SIZES)
+    return code.function("forward", FORWARD, SIZES)
 
 
 def normalized(lanes: int) -> str:

@@ -27,14 +27,13 @@ def moments(lanes: int) -> str:
     return _function("moments", lanes, block, MOMENTS)
 
 
-def forward(lanes: int, moments: bool = False) -> str:
-    """The function ``forward``: channels from ``first`` to ``last``; with ``moments`` also what `moments` gives."""
+def forward(lanes: int) -> str:
+    """The function ``forward``: channels from ``first`` to ``last``, and what `moments` gives."""
 
     def block(code: Columns, c: str) -> None:
         mean, variance = code.mean_and_variance(c)
-        if moments:
-            code.write(code.narrow(mean), "%moments", c)
-            code.write(code.narrow(variance), "%moments", code.add("%channels", c))
+        code.write(code.narrow(mean), "%moments", c)
+        code.write(code.narrow(variance), "%moments", code.add("%channels", c))
         eps = code.everywhere(code.put("load double, ptr %eps, align 8"))
         root = code.of_doubles("sqrt", code.wide_two("fadd", variance, eps))
         code.write(code.narrow(root), "%root", c)
@@ -45,7 +44,7 @@ def forward(lanes: int, moments: bool = False) -> str:
             code.write(row, "%rows", example.index)
             code.write(code.fma(row, w, b), "%out", example.index)
 
-    return _function("forward", lanes, block, (*FORWARD[:-1], "moments", FORWARD[-1]) if moments else FORWARD)
+    return _function("forward", lanes, block, FORWARD)
 
 
 def normalized(lanes: int) -> str:

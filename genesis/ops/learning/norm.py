@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
-from genesis.base.quiet import quietly
+from genesis.base.quiet import directly, quietly, unnamed
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import F32, wide
 from genesis.core.call.kinds import case, composite
@@ -218,25 +219,26 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
-    if not input.numel():  # of (0,) no channel can be named
+    shape = input._array.shape
+    size = math.prod(shape)
+    if not size:  # of (0,) no channel can be named
         return input.clone() if input.ndim == 1 else _scaled(input.clone(), weight, bias).to(input.dtype)
-    dims = [0, *range(2, input.ndim)]
     use_batch = training or running_mean is None or running_var is None
     if not use_batch:
         return normalized_channels(input, running_mean, running_var, weight, bias, eps)  # type: ignore[no-any-return]
-    count = input.numel() // input.shape[1]
+    count = size // input.shape[1]
     if training and count <= 1:
         raise ArgumentValueError(
             message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
         )
-    on_device = isinstance(input._array, DeviceArray)
     of_call.moments = {}
     try:
-        out = standardized_channels(input, tuple(dims), weight, bias, eps)
+        out = standardized_channels(input, (0, *range(2, len(shape))), weight, bias, eps)
         if training and running_mean is not None and running_var is not None:
-            with no_grad():
-                batch = input if on_device else wide(input)  # kernels of devices read 16-bit floats as they are
-                _move_running(running_mean, running_var, batch, count / (count - 1), momentum)
+            given = running_mean, running_var, input, count / (count - 1), momentum
+            if not _moves_arrays(*given):
+                with no_grad():
+                    _move_running(*given)
     finally:
         of_call.moments = None
     return out  # type: ignore[no-any-return]
@@ -249,13 +251,28 @@ wrong_inputs(
 )
 
 
+def _moves_arrays(
+    running_mean: Tensor, running_var: Tensor, input: Tensor, unbiased: float, momentum: float | Tensor
+) -> bool:
+    """Move the statistics, if that is a matter of NumPy's arrays."""
+    if not _is_plain(running_mean, running_var, input, momentum):
+        return False
+    moments = _moments_of(input)
+    mean, var = quietly(moments_of_channels, input._array) if moments is None else moments
+    given = running_mean._array, running_var._array
+    new = directly(_moved, *given, mean, var, unbiased, momentum)
+    for running, moved in zip(given, new, strict=True):
+        running[...] = moved
+    bump_all((running_mean, running_var), "batch_norm")
+    return True
+
+
 def _move_running(
     running_mean: Tensor, running_var: Tensor, input: Tensor, unbiased: float, momentum: float | Tensor
 ) -> None:
-    if _is_plain(running_mean, running_var, input, momentum):
-        moments = _moments_of(input)
-        quietly(_move_arrays, running_mean._array, running_var._array, input._array, moments, unbiased, momentum)
-        bump_all((running_mean, running_var), "batch_norm")
+    if not isinstance(input._array, DeviceArray):  # whose kernels read 16-bit floats as they are
+        input = wide(input)
+    if _moves_arrays(running_mean, running_var, input, unbiased, momentum):
         return
     mean, var = channel_moments(input).unbind()
     for running, batch in ((running_mean, mean), (running_var, var * unbiased)):
@@ -281,10 +298,11 @@ def _is_plain(running_mean: Tensor, running_var: Tensor, input: Tensor, momentum
     )
 
 
-def _move_arrays(running_mean: Any, running_var: Any, x: Any, moments: Any, unbiased: float, momentum: float) -> None:
-    mean, var = moments_of_channels(x) if moments is None else moments
-    for running, batch in ((running_mean, mean), (running_var, var * unbiased)):
-        np.add(running * (1 - momentum), batch * momentum, running)
+@unnamed
+def _moved(mean: Any, var: Any, batch_mean: Any, batch_var: Any, unbiased: float, momentum: float) -> tuple[Any, Any]:
+    """The running statistics, a step further."""
+    rest = 1 - momentum
+    return mean * rest + batch_mean * momentum, var * rest + (batch_var * unbiased) * momentum
 
 
 @composite(halves="input", method=False, autocast="float32:gpu", torch_name="nn.functional.group_norm")
