@@ -45,3 +45,4 @@ from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import rows as rows
 from genesis.kernels.cpu import running as running
 from genesis.kernels.cpu import special as special
+from genesis.kernels.cpu import tops as tops
