@@ -42,8 +42,10 @@ def unnamed(function: Any) -> Any:
 
 def silent(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel as it gives no warnings: a ufunc called by an `unnamed` function, an `unnamed` kernel, `unnamed` now if
-    it calls C and such functions only, else `quietly`.
+    it calls C and such functions only, else `quietly`. One that chooses between others says how (``silenced``).
     """
+    if isinstance(kernel, FunctionType) and "silenced" in kernel.__dict__:
+        return kernel.silenced()  # type: ignore[no-any-return]
     if isinstance(kernel, np.ufunc) or _is_unnamed(kernel):
         return kernel
     return unnamed(kernel) if _calls_c_only(kernel) else partial(quietly, kernel)

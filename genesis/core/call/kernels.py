@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.quiet import silent
 from genesis.core.call import computing
 from genesis.core.call.fused import FUSED, Fused, Infer, Kernel, When, attach_fused
 from genesis.core.call.op import REGISTRY, Op
@@ -112,4 +113,8 @@ def _either(kernel: Kernel, when: When, otherwise: Kernel | None) -> Kernel:
             return kernel(*arguments)
         return NotImplemented if otherwise is None else otherwise(*arguments)
 
+    def silenced() -> Kernel:
+        return _either(silent(kernel), when, None if otherwise is None else silent(otherwise))
+
+    chosen.silenced = silenced  # type: ignore[attr-defined]
     return chosen

@@ -154,7 +154,7 @@ class Tensor(Methods):
         return self.device == META
 
     def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point
+        return self._array.dtype.kind == "f" or self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
         return self.dtype.is_complex

@@ -16,8 +16,8 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.kinds.indexing import AT
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.llvm import adding, loops, native
-from genesis.kernels.native import runtime
 from genesis.ops.indexing.adding import DENSE, row_numbers
 from genesis.ops.reductions.along import resized
 
@@ -83,9 +83,8 @@ def _takes(input: Any, dim: int, index: Any, distinct: bool = False) -> bool:
 def gathered(input: Any, dim: int, index: Any, distinct: bool = False) -> Any:
     numbers, out = _within(index, input.shape[dim]), memory.empty(index.shape, F32)
     outer, inner = math.prod(input.shape[:dim]), math.prod(input.shape[dim + 1 :])
-    addresses = [memory.address(a) for a in (input, numbers, out)]
-    slices = 1 if out.size < LARGE["for threads"] else None
-    runtime.in_slices(_taken(), addresses, outer, (input.shape[dim], index.shape[dim], inner), slices)
+    much = out.size >= LARGE["for threads"]
+    _taken()((input, numbers, out), outer, (input.shape[dim], index.shape[dim], inner), much)
     return out
 
 
@@ -116,5 +115,5 @@ def _along() -> Callable[..., None]:
 
 
 @functools.cache
-def _taken() -> Callable[..., None]:
-    return native.nest("take_along", adding.take_along(), len(adding.TAKEN), 1 + len(adding.ALONG))
+def _taken() -> Nest:
+    return Nest("take_along", adding.take_along(), len(adding.TAKEN), 1 + len(adding.ALONG))

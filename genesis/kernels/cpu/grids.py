@@ -16,8 +16,8 @@ from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import grids, loops, native
-from genesis.kernels.native import runtime
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.llvm import grids, loops
 
 
 def _fits(input: Any, grid: Any, mode: Any, padding_mode: Any, align_corners: Any) -> bool:
@@ -34,9 +34,9 @@ def _fits(input: Any, grid: Any, mode: Any, padding_mode: Any, align_corners: An
 
 
 @functools.cache
-def _loop(name: str, lanes: int, mode: str, border: str, corners: bool) -> Any:
+def _loop(name: str, lanes: int, mode: str, border: str, corners: bool) -> Nest:
     pointers = {"forward": grids.FORWARD, "grid_gradient": grids.GRID, "input_gradient": grids.INPUT}[name]
-    return native.nest(name, getattr(grids, name)(lanes, mode, border, corners), len(pointers), len(grids.SIZES))
+    return Nest(name, getattr(grids, name)(lanes, mode, border, corners), len(pointers), len(grids.SIZES))
 
 
 def _call(name: str, options: tuple[str, str, bool], input: Any, grid: Any, *arrays: Any) -> None:
@@ -45,9 +45,8 @@ def _call(name: str, options: tuple[str, str, bool], input: Any, grid: Any, *arr
     lanes = min(loops.width() // 4, 1 << max(points.bit_length() - 1, 0))
     blocks = -(-points // lanes)
     count = examples if name == "input_gradient" else examples * blocks
-    slices = 1 if 8 * points * channels * examples < LARGE["for threads"] else None
-    addresses = [memory.address(a) for a in arrays]
-    runtime.in_slices(_loop(name, lanes, *options), addresses, count, (points, blocks, channels, height, width), slices)
+    much = 8 * points * channels * examples >= LARGE["for threads"]
+    _loop(name, lanes, *options)(arrays, count, (points, blocks, channels, height, width), much)
 
 
 @attach(
@@ -58,6 +57,7 @@ def _call(name: str, options: tuple[str, str, bool], input: Any, grid: Any, *arr
         Spec((*input.shape[:2], *grid.shape[1:3]), input.dtype),
         ("input", "grid", "mode", "padding_mode", "align_corners"),
     ),
+    quiet=True,
 )
 def grid_sample(input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool | None) -> Any:
     """The kernel of `genesis.nn.functional.grid_sample`."""

@@ -19,8 +19,8 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory, sums
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, native, windows
-from genesis.kernels.native import runtime
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.llvm import loops, windows
 from genesis.ops.spatial.tables import sizes_of, steps, table
 
 
@@ -201,6 +201,7 @@ def _compiles_means(input: Any, rules: Any, count: int) -> bool:
     np.ndarray,
     when=_compiles_means,
     infer=_infer_means,
+    quiet=True,
 )
 def compiled_means(input: Any, rules: Any, count: int) -> Any:
     """The kernel of average pooling, interpolation and borders."""
@@ -245,21 +246,16 @@ def _positions(rules: Any) -> Any:
 
 
 @functools.cache
-def _loop(taps: int) -> Any:
+def _loop(taps: int) -> Nest:
     code = windows.largest_gradient(taps)
-    return native.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
+    return Nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
 
 
 def _compiled(g: Any, x: Any, positions: Any, dims: int) -> Any:
     gx, size = memory.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
-    run, given = _loop(positions.shape[1]), [memory.address(a) for a in (x, g, gx, positions)]
-    runtime.in_slices(run, given, x.size // size, (size, len(positions)), _slices(x))
+    much = x.size >= LARGE["for threads"]  # else waking threads takes as long
+    _loop(positions.shape[1])((x, g, gx, positions), x.size // size, (size, len(positions)), much)
     return gx
-
-
-def _slices(x: Any) -> int | None:
-    """One slice of the work where waking threads takes as long; else as many as usual."""
-    return 1 if x.size < LARGE["for threads"] else None
 
 
 def _are_pairs(x: Any, rules: Any) -> bool:
@@ -274,19 +270,19 @@ def _name_pairs(rules: Any) -> bool:
 
 
 @functools.cache
-def _pairs_loop(name: str, columns: int) -> Any:
+def _pairs_loop(name: str, columns: int) -> Nest:
     code, pointers = {
         "pairs": (windows.pairs, windows.PAIRS),
         "pairs_gradient": (windows.pairs_gradient, windows.PAIRS_GRADIENT),
     }[name]
     lanes = math.gcd(loops.width() // 4, columns)
-    return native.nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
+    return Nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
 
 
 def _of_pairs(name: str, x: Any, *given: Any) -> Any:
     """The largest of windows, or given their gradients that of x."""
     *planes, high, wide = x.shape
     out = memory.empty(x.shape if given else (*planes, high // 2, wide // 2), F32)
-    run, addresses = _pairs_loop(name, wide // 2), [memory.address(a) for a in (x, *given, out)]
-    runtime.in_slices(run, addresses, x.size // wide // 2, (wide // 2,), _slices(x))
+    much = x.size >= LARGE["for threads"]
+    _pairs_loop(name, wide // 2)((x, *given, out), x.size // wide // 2, (wide // 2,), much)
     return out

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.quiet import unnamed
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
@@ -22,32 +23,28 @@ def fits(x: Any, dims: Any) -> bool:
     return last and x.dtype is F32 and loops.available()
 
 
-def on_rows(function: Callable[..., None], signature: str, dims: int, *operands: Any) -> Any:
-    """A function of rows on arrays of one shape, over their last ``dims`` dimensions, and numbers of each row."""
-    first = operands[0]
-    shape = first.shape
-    if dims == 1 and first.size < LARGE["elements"] and first.flags.c_contiguous and signature == "(n)->(n)":
-        return rows.gufunc(function, signature, runtime.spread)(first)
-    length = math.prod(shape[len(shape) - dims :])
-    given = [np.ascontiguousarray(x).reshape(-1, length) if x.shape == shape else x.reshape(-1) for x in operands]
-    out = memory.empty(shape, F32)
-    results = [out.reshape(-1, length)]
-    if signature.endswith(",()"):
-        root = np.empty((*shape[: len(shape) - dims], *[1] * dims), F32)
-        results.append(root.reshape(-1))
+@unnamed
+def on_rows(function: Callable[..., None], x: Any) -> Any:
+    """A function of the rows of an array."""
+    loop, x = rows.gufunc(function, "(n)->(n)", runtime.spread), np.ascontiguousarray(x)
+    if x.size < LARGE["elements"]:
+        return loop(x)
     runtime.ready()
-    rows.gufunc(function, signature, runtime.spread)(*given, *results)
-    return out if len(results) == 1 else (out, root)
+    out, length = memory.like(x), x.shape[-1]
+    loop(x.reshape(-1, length), out.reshape(-1, length))
+    return out
 
 
 @attach("softmax", np.ndarray, when=lambda x, dim, *_: fits(x, (dim,)))
+@unnamed
 def softmax(input: Any, *_: Any) -> Any:
-    return on_rows(rows.softmax, "(n)->(n)", 1, input)
+    return on_rows(rows.softmax, input)
 
 
 @attach("log_softmax", np.ndarray, when=lambda x, dim, *_: fits(x, (dim,)))
+@unnamed
 def log_softmax(input: Any, *_: Any) -> Any:
-    return on_rows(rows.log_softmax, "(n)->(n)", 1, input)
+    return on_rows(rows.log_softmax, input)
 
 
 @attach("standardized", np.ndarray, when=lambda x, dims, eps: fits(x, dims))
@@ -55,5 +52,13 @@ def standardized(input: Any, dims: Any, eps: float) -> Any:
     return standardized_and_deviation(input, dims, eps)[0]
 
 
+@unnamed
 def standardized_and_deviation(input: Any, dims: Any, eps: float) -> Any:
-    return on_rows(rows.standardized, "(n),()->(n),()", len(dims), input, np.asarray(eps, F32))
+    shape, lead = input.shape, input.ndim - len(dims)
+    out, root = memory.empty(shape, F32), np.empty((*shape[:lead], *[1] * len(dims)), F32)
+    length = math.prod(shape[lead:])
+    runtime.ready()
+    loop = rows.gufunc(rows.standardized, "(n),()->(n),()", runtime.spread)
+    given = np.ascontiguousarray(input).reshape(-1, length), np.asarray(eps, F32).reshape(-1)
+    loop(*given, out.reshape(-1, length), root.reshape(-1))
+    return out, root

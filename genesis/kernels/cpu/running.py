@@ -8,52 +8,53 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.quiet import unnamed
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.kinds import reduced_shape
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import extremes, loops, native, running
-from genesis.kernels.native import runtime
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.llvm import extremes, loops, running
 
 _I64 = np.dtype(np.int64)
 
 
 def _fits(x: Any, dim: int, dtype: Any) -> bool:
-    return (
-        x.dtype is F32 and dtype is F32 and x.size >= LARGE["elements"] and x.flags.c_contiguous and loops.available()
-    )
+    return x.dtype is F32 and dtype is F32 and x.size > 0 < x.ndim and x.flags.c_contiguous and loops.available()
 
 
 @functools.lru_cache(maxsize=8)
-def _loop(what: str, columns: bool) -> Any:
+def _loop(what: str, columns: bool) -> Nest:
     if what in extremes.STARTS:
         code = extremes.of_columns(what, loops.width() // 8) if columns else extremes.of_rows(what)
-        return native.nest("positions", code, len(extremes.POINTERS), len(extremes.SIZES))
+        return Nest("positions", code, len(extremes.POINTERS), len(extremes.SIZES))
     code = running.of_columns(what) if columns else running.of_rows(what)
-    return native.nest("running", code, len(running.POINTERS), len(running.SIZES))
+    return Nest("running", code, len(running.POINTERS), len(running.SIZES))
 
 
 def _along(what: str, x: Any, dim: int, dtype: Any = F32) -> Any:
     length, inner = x.shape[dim], math.prod(x.shape[dim + 1 :])
-    out = memory.empty(x.shape, dtype)
-    addresses = [memory.address(a) for a in (x, out)]
-    slices = 1 if x.size < LARGE["for threads"] else None
-    runtime.in_slices(_loop(what, inner > 1), addresses, x.size // (length * inner), (length, inner), slices)
+    out = memory.like(x) if dtype is F32 else memory.empty(x.shape, dtype)
+    much = x.size >= LARGE["for threads"]
+    _loop(what, inner > 1)((x, out), x.size // (length * inner), (length, inner), much)
     return out
 
 
 @attach("cumsum", np.ndarray, when=_fits)
+@unnamed
 def cumsum(input: Any, dim: int, dtype: Any) -> Any:
     return _along("fadd", input, dim)
 
 
 @attach("cumprod", np.ndarray, when=_fits)
+@unnamed
 def cumprod(input: Any, dim: int, dtype: Any) -> Any:
     return _along("fmul", input, dim)
 
 
-@attach("running_position", np.ndarray, when=lambda x, dim, largest: x.ndim > 0 and _fits(x, dim, x.dtype))
+@attach("running_position", np.ndarray, when=lambda x, dim, largest: _fits(x, dim, x.dtype))
+@unnamed
 def running_position(input: Any, dim: int, largest: bool) -> Any:
     return _along("oge" if largest else "ole", input, dim, _I64)
 
@@ -63,22 +64,20 @@ def _is_of_rows(x: Any, dim: Any, keepdim: bool, dtype: Any) -> bool:
     return (
         len(dim) > 0
         and _fits(x, 0, dtype)
+        and x.size >= LARGE["elements"]
         and dim[0] == x.ndim - len(dim)
         and math.prod(x.shape[dim[0] :]) >= running.PARTS * loops.width() // 4
     )
 
 
 @functools.cache
-def _product() -> Any:
-    return native.nest(
-        "product", running.product_of_rows(loops.width() // 4), len(running.POINTERS), len(running.SIZES)
-    )
+def _product() -> Nest:
+    return Nest("product", running.product_of_rows(loops.width() // 4), len(running.POINTERS), len(running.SIZES))
 
 
 @attach("prod", np.ndarray, when=_is_of_rows)
 def prod(input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     out = np.empty(reduced_shape(input.shape, dim, keepdim), F32)
-    length, addresses = input.size // out.size, [memory.address(a) for a in (input, out)]
-    slices = 1 if input.size < LARGE["for threads"] else None
-    runtime.in_slices(_product(), addresses, out.size, (length, 1), slices)
+    length, much = input.size // out.size, input.size >= LARGE["for threads"]
+    _product()((input, out), out.size, (length, 1), much)
     return out

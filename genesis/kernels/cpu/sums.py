@@ -16,7 +16,8 @@ from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, native
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.llvm import loops
 from genesis.kernels.llvm import sums as code
 from genesis.kernels.native import runtime
 from genesis.ops.spatial import tables
@@ -40,8 +41,8 @@ _NOTHING = _Table(0, 0, np.zeros((0, 0), np.int32), np.zeros((0, 0), F32))
 class _Pass(NamedTuple):
     """What is done to images in one call."""
 
-    run: Any
-    plan: int  # the address of a `PLAN` of the loops
+    run: Nest
+    plan: Any  # a `PLAN` of the loops
     before: int  # elements of an image,
     after: int  # of the result,
     between: int  # and of what is between columns and rows
@@ -82,8 +83,12 @@ def _passed(x: Any, dims: int, passes: tuple[_Pass, ...]) -> Any:
         out = memory.empty((*lead, *shape), F32)
         slices = 1 if many * (before + after) < LARGE["for threads"] else min(many, 4 * get_num_threads())
         between = np.empty(slices * size, F32) if size else out
-        given = memory.address(x), memory.address(between), memory.address(out), plan
-        runtime.in_slices(run, given, many, (), slices, {1: 4 * size} if slices > 1 else None)
+        given = x, between, out, plan
+        if slices == 1:
+            run.alone(given, 0, many)
+        else:
+            addresses = [memory.address(a) for a in given]
+            runtime.in_slices(run.of_addresses, addresses, many, (), slices, {1: 4 * size})
         x = out
     return x
 
@@ -119,7 +124,7 @@ def _pass(
     plan = np.array([*sizes, count, *[memory.address(a) for a in tables]], np.int64)
     run = _loop(lanes, rows is not None, columns is not None, sums, count != 1)
     between = high * columns_after if rows and columns else 0
-    return _Pass(run, memory.address(plan), high * wide, rows_after * columns_after, between, shape, (plan, *kept))
+    return _Pass(run, plan, high * wide, rows_after * columns_after, between, shape, kept)
 
 
 def _counts(positions: Any) -> Any:
@@ -139,9 +144,9 @@ def _beside(positions: Any, lanes: int) -> Any:
 
 
 @functools.cache
-def _loop(lanes: int, rows: bool, columns: bool, sums: bool, divided: bool) -> Any:
+def _loop(lanes: int, rows: bool, columns: bool, sums: bool, divided: bool) -> Nest:
     text = code.images(lanes, rows, columns, sums, divided)
-    return native.nest("images", text, len(code.POINTERS), len(code.SIZES))
+    return Nest("images", text, len(code.POINTERS), len(code.SIZES))
 
 
 @functools.lru_cache(maxsize=512)
