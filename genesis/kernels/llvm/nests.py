@@ -23,6 +23,14 @@ ESTIMATE = "@llvm.x86.avx512.rcp14.ps.512"  # of reciprocals
 ROUND = 12582912.0  # 1.5 * 2^23: added to a small float32, its last bits are the integer next to it
 
 
+# of a loop that begins where a line of the cache does: `ALIGNMENT` says it, once in a module
+ALIGNED, ALIGNMENT = (
+    "!0",
+    """!0 = distinct !{!0, !1}
+!1 = !{!"llvm.loop.align", i32 64}""",
+)
+
+
 class Code:
     """LLVM instructions one after the other; methods give the names of their results."""
 
@@ -65,9 +73,12 @@ class Code:
         at = self.at(base, index)
         self.lines.append(f"  store {self.vector} {value}, ptr {at}, align 4")
 
-    def prefetch(self, base: str, index: str, writes: bool = False) -> None:
-        """Ask for memory that is read, or written to, some time later."""
-        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {self.at(base, index)}, i32 {int(writes)}, i32 3, i32 1)")
+    def prefetch(self, base: str, index: str, writes: bool = False, level: int = 3) -> None:
+        """Ask for memory that is read, or written to, some time later: into the cache next to the core, or, with a ``level``
+        of 2, the one after it.
+        """
+        at = self.at(base, index)
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 {int(writes)}, i32 {level}, i32 1)")
 
     def spread(self, base: str, index: str) -> str:
         """One number in all lanes."""
@@ -231,10 +242,10 @@ class Code:
 
     @contextmanager
     def loop(
-        self, start: str, stop: str, step: str, carried: Sequence[str] = (), kind: str | None = None
+        self, start: str, stop: str, step: str, carried: Sequence[str] = (), kind: str | None = None, mark: str = ""
     ) -> Iterator[Loop]:
         """From ``start``, while a whole ``step`` fits below ``stop``; vectors, of this ``kind``, that a round hands to
-        the next.
+        the next. A ``mark`` is what the compiler is told of the loop (`ALIGNED`).
         """
         self.count += 1
         tag, before = f"l{self.count}", self.block
@@ -250,7 +261,7 @@ class Code:
         for name, first, last in zip(loop.values, carried, loop.next or carried, strict=True):
             phis.append(f"  {name} = phi {kind or self.vector} [ {first}, %{before} ], [ {last}, %{self.block} ]")
         self.lines[head:head] = phis
-        self.lines.append(f"  br label %{tag}\n{tag}.end:")
+        self.lines.append(f"  br label %{tag}{mark and f', !llvm.loop {mark}'}\n{tag}.end:")
         self.block = f"{tag}.end"
 
     def function(self, name: str, pointers: Sequence[str], integers: Sequence[str]) -> str:

@@ -5,14 +5,12 @@ the order of its memory, and the columns beyond its last are whatever is there. 
 where it is. A tile of the result, some rows times some vectors, stays in registers while `CHUNK` terms are added.
 
 With AVX2 more is copied, to where those terms of a block are near: rows of the first matrix that lie in columns, and panels
-of a second one that is not packed, for it meets few rows.
+of a second one that is not packed, for it meets few rows. What comes after is asked for while a panel is multiplied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from genesis.kernels.llvm.nests import Code, Loop, declarations
+from genesis.kernels.llvm.nests import ALIGNED, ALIGNMENT, Code, declarations
 
 CHUNK = 128  # terms of a sum that are added before they are added to the rest: fewer digits are lost
 COPYING = 8  # lanes of vectors with which operands are copied: it was measured with AVX2
@@ -21,6 +19,7 @@ SEVERAL = 6  # tiles from which a panel that is not packed is copied
 LINE = 16  # numbers of a line of the cache
 BLOCK = 24  # tiles of rows that meet all panels before the next: their numbers stay in the cache
 LARGE = 48  # the same, where rows are copied
+ASKED = 4  # lines of terms to come that are asked for with each panel
 PACK = ("b", "out"), ("n", "k", "step", "next")
 MULTIPLY = (
     ("a", "b", "c", "spare", "bias"),
@@ -184,8 +183,9 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
             end = code.least(code.add(terms, str(CHUNK)), "%k")
             fresh = code.put(f"icmp eq i64 {code.add(terms, '%more')}, 0")
             begins = code.put(f"icmp eq i64 {terms}, 0")
-            biased = code.put(f"select i1 {begins}, i1 {code.put('icmp ne ptr %bias, null')}, i1 false")
-            state = fresh, biased
+            biased = code.put(f"and i1 {begins}, {code.put('icmp ne ptr %bias, null')}")
+            adds = code.put(f"select i1 {biased}, i64 {BIASED}, i64 {ADDED}")
+            state = code.put(f"select i1 {fresh}, i64 {FRESH}, i64 {adds}")
             lines = _rows_near(code, rows, width, (start, stop), (terms, end)) if copies else Rows(code, rows)
             with code.loop("0", whole, "1") as panel:
                 column = code.times(panel.index, str(width))
@@ -193,7 +193,12 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
                     _panel_near(code, columns, column, (start, stop), (terms, end)) if copies else Panel(code, column)
                 )
                 with code.loop(start, stop, "1") as tile:
-                    _tile(code, rows, columns, tile, column, terms, end, state, lines, given)
+                    if copies:
+                        number = code.put(f"sub i64 {tile.index}, {start}")
+                        _ask_for_panel(code, width, column, number, (terms, end))
+                        _ask_for_rows(code, rows, panel.index, tile.index, end, lines)
+                    _call_tile(code, rows, columns, tile.index, column, (terms, end), state, lines, given)
+            given = Panel(code, done)
             for few, full in _last_panels(lanes, columns):  # one of these loops has one round, if the last is not whole
                 here = code.put(f"icmp eq i64 {vectors}, {few}")
                 if full is not None:
@@ -201,17 +206,56 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False, kind: t
                     here = code.put(f"and i1 {here}, {code.put(f'icmp {test} i64 {over}, 0')}")
                 here = code.put(f"zext i1 {here} to i64")
                 with code.loop("0", here, "1"), code.loop(start, stop, "1") as tile:
-                    given = Panel(code, done)
-                    _tile(code, rows, few, tile, done, terms, end, state, lines, given, "" if full else rest)
-    return code.definition("multiply", *MULTIPLY, private=private)
+                    left = "" if full else rest
+                    _call_tile(code, rows, few, tile.index, done, (terms, end), state, lines, given, left)
+    tiles = [_tile(kind(lanes), rows, columns, False)]
+    tiles += [_tile(kind(lanes), rows, few, not full) for few, full in _last_panels(lanes, columns)]
+    return "\n".join([*tiles, code.definition("multiply", *MULTIPLY, private=private), ALIGNMENT])
+
+
+def _ask_for_panel(code: Code, width: int, column: str, number: str, terms: tuple[str, str]) -> None:
+    """Ask for some terms of the next panel, of which other ones are asked for with each of the tiles that meet this one: in
+    ``LARGE`` tiles for all of them. (With less, the first tile waits for memory as long as it computes.)
+    """
+    per = -(-CHUNK // LARGE)
+    following = code.add(column, str(width))
+    inside = code.put(f"icmp slt i64 {following}, %n")
+    following = code.put(f"select i1 {inside}, i64 {following}, i64 0")
+    begin = code.put(f"select i1 {inside}, i64 {terms[0]}, i64 {terms[1]}")
+    term = code.add(begin, code.times(number, str(per)))
+    line = code.at("%b", code.add(code.times(following, "%high"), code.times(term, "%wide")))
+    for i in range(per):
+        for ahead in range(0, width, LINE):
+            code.prefetch(line, str(ahead), level=2)
+        line = code.at(line, "%wide") if i < per - 1 else line
+
+
+def _ask_for_rows(code: Code, rows: int, panel: str, tile: str, end: str, given: Rows) -> None:
+    """Ask for some lines of the terms that are copied next, for this tile or the one in its place in the next block; other
+    ones with each panel.
+    """
+    lines = CHUNK * rows // LINE  # of a tile: it has a part of those of all terms, others have the rest
+    with code.loop("0", code.put(f"zext i1 {given.needed} to i64"), "1"):
+        more = code.put(f"icmp slt i64 {end}, %k")
+        begin = code.put(f"select i1 {more}, i64 {end}, i64 0")
+        tile = code.put(f"select i1 {more}, i64 {tile}, i64 {code.add(tile, str(LARGE))}")
+        part = code.times(code.put(f"srem i64 {tile}, {LINE // rows}"), str(lines))
+        first = code.put(f"srem i64 {code.times(panel, str(ASKED))}, {lines}")
+        term = code.add(begin, code.add(part, first))
+        line = code.at("%a", code.add(code.times(tile, str(rows)), code.times(term, "%step")))
+        for i in range(ASKED):
+            code.prefetch(line, "0", level=2)
+            line = code.at(line, "%step") if i < ASKED - 1 else line
 
 
 class Rows:
     """The first matrix where it is, or some tiles of it that are copied."""
 
     def __init__(self, code: Code, rows: int, needed: str = "false", first: str = "0", begin: str = "0") -> None:
-        self._code, self._rows, self._needed, self._first, self._begin = code, rows, needed, first, begin
+        self._code, self._rows, self._first, self._begin = code, rows, first, begin
+        self.needed = needed
         self.step = code.put(f"select i1 {needed}, i64 {rows}, i64 %step")
+        self.row = code.put(f"select i1 {needed}, i64 1, i64 %row")
 
     def copy(self, tile: str, term: str) -> str:
         """Where the numbers of a term are copied to."""
@@ -220,15 +264,13 @@ class Rows:
         below = code.put(f"sub i64 {term}, {self._begin}")
         return code.at("%near_rows", code.add(at, code.times(below, str(self._rows))))
 
-    def of_tile(self, lines: Sequence[str], tile: str) -> list[str]:
-        """Where the rows of a tile begin, which are ``lines`` of the matrix."""
-        if self._needed == "false":
-            return list(lines)
-        copy = self.copy(tile, "0")
-        copied = [self._code.at(copy, str(r)) for r in range(self._rows)]
-        return [
-            self._code.put(f"select i1 {self._needed}, ptr {x}, ptr {y}") for x, y in zip(copied, lines, strict=True)
-        ]
+    def of_tile(self, tile: str, first: str, term: str) -> str:
+        """Where a term of the first row of a tile is, which has this number in the matrix."""
+        code = self._code
+        line = code.at("%a", code.add(code.times(first, "%row"), code.times(term, "%step")))
+        if self.needed == "false":
+            return line
+        return code.put(f"select i1 {self.needed}, ptr {self.copy(tile, term)}, ptr {line}")
 
 
 def _apart(rows: int) -> int:
@@ -293,48 +335,68 @@ def _panel_near(code: Code, columns: int, column: str, tiles: tuple[str, str], t
             code.store(
                 code.load(panel.base, code.add(line, str(v * code.lanes))), here, code.add(target, str(v * code.lanes))
             )
-        for ahead in range(width, 2 * width, LINE):  # the next panel
-            code.prefetch(panel.base, code.add(line, str(ahead)))
     panel.base = code.put(f"select i1 {needed}, ptr {here}, ptr {panel.base}")
     panel.wide = code.put(f"select i1 {needed}, i64 {width}, i64 %wide")
     return panel
 
 
-def _tile(
-    code: Code, rows: int, columns: int, tile: Loop, column: str, terms: str, end: str, state: tuple[str, str],
-    given: Rows, panel: Panel, rest: str = "",
+def _call_tile(
+    code: Code, rows: int, columns: int, tile: str, column: str, terms: tuple[str, str], state: str, given: Rows,
+    panel: Panel, rest: str = "",
 ) -> None:  # fmt: skip
-    """Add the terms from ``terms`` to ``end`` to a tile; of the last of its vectors only the first of ``rest`` columns."""
-    first = code.times(tile.index, str(rows))
-    fresh, biased = state
-    bias = code.at("%bias", column)
-    lines, targets = rows_of_tile(code, rows, first, column)
+    """Add some terms to a tile; of the last of its vectors only the first of ``rest`` columns."""
+    first, (begin, end) = code.times(tile, str(rows)), terms
+    line = given.of_tile(tile, first, begin)
+    target = code.at("%c", code.add(code.times(first, "%line"), column))
+    left, count = (code.put(f"sub i64 {x}, {y}") for x, y in (("%m", first), (end, begin)))
+    at = code.at(panel.base, code.times(begin, panel.wide))
+    sizes = [left, count, given.row, given.step, panel.wide, "%line", state, *([rest] if rest else [])]
+    pointers = [line, at, target, "%spare", code.at("%bias", column)]
+    code.invoke(_name_of_tile(columns, bool(rest)), pointers, sizes)
+
+
+def _name_of_tile(columns: int, part: bool) -> str:
+    return f"tile_{columns}{'_part' * part}"
+
+
+FRESH, ADDED, BIASED = range(3)  # what a sum is added to: nothing, what is there, a number for each column
+
+
+def _tile(code: Code, rows: int, columns: int, part: bool) -> str:
+    """The function that adds ``count`` terms to a tile, of which there are ``left`` rows. It is a function of its own, for
+    then registers have what its loop needs and nothing else: a step of that on the stack takes a tenth longer with AVX2.
+    """
+    lines = rows_of_tile(code, rows, "%a", "%row", "%left", repeat=True)
     if code.lanes == COPYING:
-        for target in targets:  # it comes while the sums are computed
+        for target in rows_of_tile(code, rows, "%c", "%line", "%left"):  # it comes while the sums are computed
             for ahead in range(0, columns * code.lanes, LINE):
                 code.prefetch(target, str(ahead), writes=True)
-    sources = [code.put(f"select i1 {biased}, ptr {bias}, ptr {target}") for target in targets]
-    values = sums(code, given.of_tile(lines, tile.index), panel.base, columns, terms, end, given.step, panel.wide)
-    mask = of_last(code, columns, rest) if rest else ""
-    for r in range(rows):
-        for v in range(columns):
-            last_mask = mask if v == columns - 1 else ""
-            _add(code, values[r * columns + v], sources[r], targets[r], v * code.lanes, fresh, last_mask)
+    values = sums(code, lines, "%b", columns, "0", "%count", mark=ALIGNED)
+    targets = rows_of_tile(code, rows, "%c", "%line", "%left")
+    mask = of_last(code, columns, "%rest") if part else ""
+    for state in (FRESH, ADDED, BIASED):  # to choose for each vector takes as many jumps as there are vectors
+        here = code.put(f"zext i1 {code.put(f'icmp eq i64 %state, {state}')} to i64")
+        with code.loop("0", here, "1"):
+            for i, value in enumerate(values):
+                r, v = divmod(i, columns)
+                offset, last_mask = str(v * code.lanes), mask if v == columns - 1 else ""
+                at = code.at(targets[r], offset)
+                before = {FRESH: "", ADDED: at, BIASED: code.at("%bias", offset)}[state]
+                total = code.plus(loaded(code, before, last_mask), value) if before else value
+                stored(code, total, at, last_mask)
+    sizes = "left", "count", "row", "step", "wide", "line", "state", *(["rest"] if part else [])
+    text = code.definition(_name_of_tile(columns, part), ("a", "b", "c", "spare", "bias"), sizes, private=True)
+    return text.replace(") {", ") noinline {", 1)
 
 
-def rows_of_tile(code: Code, rows: int, first: str, column: str) -> tuple[list[str], list[str]]:
-    """Where the rows of a tile begin, in ``a`` and in ``c``; in their place those beyond the last read it, and write to
-    ``spare``.
-    """
-    last = code.put("sub i64 %m, 1")
-    lines, targets = [], []
-    for r in range(rows):
-        i = code.add(first, str(r))
-        lines.append(code.at("%a", code.times(code.least(i, last), "%row")))
-        target = code.at(code.at("%c", code.times(i, "%line")), column)
-        inside = code.put(f"icmp slt i64 {i}, %m")
-        targets.append(code.put(f"select i1 {inside}, ptr {target}, ptr %spare"))
-    return lines, targets
+def rows_of_tile(code: Code, rows: int, first: str, step: str, left: str, repeat: bool = False) -> list[str]:
+    """Where the rows of a tile begin, of which there are so many ``left``; the others are ``spare``, or repeat the last."""
+    line, lines = first, [first]
+    for r in range(1, rows):
+        inside = code.put(f"icmp sgt i64 {left}, {r}")
+        line = code.at(line, step)
+        lines.append(code.put(f"select i1 {inside}, ptr {line}, ptr {lines[-1] if repeat else '%spare'}"))
+    return lines
 
 
 def sums(
@@ -346,10 +408,11 @@ def sums(
     end: str,
     step: str = "%step",
     wide: str = "%wide",
+    mark: str = "",
 ) -> list[str]:
     """The sums of a tile, row after row, over the terms from ``terms`` to ``end``."""
     zeros = [code.constant(0.0)] * (len(lines) * columns)
-    with code.loop(terms, end, "1", zeros) as term:
+    with code.loop(terms, end, "1", zeros, mark=mark) as term:
         line = code.at(panel, code.times(term.index, wide))
         others = [code.load(line, str(v * code.lanes)) for v in range(columns)]
         at = code.times(term.index, step)
@@ -365,13 +428,6 @@ def of_last(code: Code, columns: int, rest: str) -> str:
     """The mask of a last vector, where so many of the columns of all vectors are used."""
     left = code.put(f"sub i64 {rest}, {(columns - 1) * code.lanes}")
     return code.put(f"icmp slt <{code.lanes} x i64> {numbered(code)}, {everywhere(code, left)}")
-
-
-def _add(code: Code, value: str, source: str, target: str, offset: int, fresh: str, mask: str) -> None:
-    here, at = (code.at(base, str(offset)) for base in (source, target))
-    before = loaded(code, here, mask)
-    total = code.put(f"select i1 {fresh}, {code.vector} {value}, {code.vector} {code.plus(before, value)}")
-    stored(code, total, at, mask)
 
 
 def loaded(code: Code, at: str, mask: str = "") -> str:

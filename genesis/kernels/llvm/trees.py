@@ -102,7 +102,10 @@ def _tiles(code: Code, rows: int, columns: int, tiles: tuple[str, str], column: 
 def _tile(code: Code, rows: int, columns: int, chunk: _Chunk, where: tuple[str, str, str], mask: str) -> None:
     """Add some terms to a tile, which begins with a row and a column, and whose sums have room to wait."""
     first, column, room = where
-    lines, ends = rows_of_tile(code, rows, first, column)
+    left = code.put(f"sub i64 %m, {first}")
+    lines = rows_of_tile(code, rows, code.at("%a", code.times(first, "%row")), "%row", left, repeat=True)
+    target = code.at("%c", code.add(code.times(first, "%line"), column))
+    ends = rows_of_tile(code, rows, target, "%line", left)
     slots = _slots(code, rows, columns, room, chunk.slot)
     targets = [code.put(f"select i1 {chunk.is_last}, ptr {x}, ptr {y}") for x, y in zip(ends, slots, strict=True)]
     _fetch(code, rows, columns, chunk, first, column)
