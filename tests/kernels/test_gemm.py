@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a
 
 SIZES = [
     (1, 1, 1), (2, 64, 128), (5, 7, 3), (6, 64, 129), (7, 1000, 129), (33, 64, 257), (64, 10, 128), (72, 48, 40),
-    (73, 32, 300), (200, 129, 300), (300, 300, 130), (1200, 70, 33),
+    (73, 32, 300), (200, 129, 300), (300, 300, 130), (1200, 70, 33), (13, 250, 333), (50, 303, 400),
 ]  # fmt: skip
 
 
@@ -70,6 +70,16 @@ def test_batches(threads, leads, size):
     for x, y in itertools.product(layouts(a)[:2], layouts(b)[:2]):
         check(gemm.product(x, y), a, b)
         check(gemm.product(x, y, bias), a, b, bias)
+
+
+def test_bits_do_not_depend_on_how_the_second_matrix_lies_in_memory():
+    """Also where it lies in columns and the first one has few rows, so that the other product is computed, and turned."""
+    rng = np.random.default_rng(0)
+    for m, n, k in [*SIZES, (64, 256, 784)]:
+        a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
+        for more in ((), (bias,)):
+            bits = {gemm.product(x, y, *more).tobytes() for x in layouts(a) for y in layouts(b)}
+            assert len(bits) == 1
 
 
 def test_the_same_bits_in_any_number_of_threads():

@@ -93,7 +93,7 @@ def block(
     """
     added = int(more or addresses[4] != 0)
     words = *addresses, *sizes, *strides, added, grid.tiles, grid.panels, grid.across, grid.pack_panels, int(direct)
-    return np.array([*words, *[0] * len(code.EACH)], np.int64)
+    return np.array([*words, *[0] * len((*code.EACH, *code.TURNED))], np.int64)
 
 
 # ---- of arrays

@@ -7,6 +7,8 @@ arguments. A number of the result is summed in an order that depends on k alone,
 
 from __future__ import annotations
 
+import functools
+
 from genesis.kernels.llvm import products
 from genesis.kernels.llvm.nests import Code
 from genesis.kernels.llvm.units import FLOAT32, UNITS, Unit
@@ -18,7 +20,9 @@ SIZES = "m", "n", "k", "a_row", "a_step", "b_step", "b_next", "c_row", "more"
 GRID = "tiles", "panels", "across", "pack_panels", "direct"
 # of `each`: how many products there are and how many a chunk has, from one matrix to the next, and from one packed one
 EACH = "count", "per", "a_next", "b_next_matrix", "c_next", "scratch"
-FIELDS = (*ADDRESSES, *SIZES, *GRID, *EACH)
+# of a product that is computed as ``(b^T a^T)^T``: where it goes, and its step of rows; numbers that are added, one for a row
+TURNED = "result", "of_row", "result_row"
+FIELDS = (*ADDRESSES, *SIZES, *GRID, *EACH, *TURNED)
 NAMES = "gemm_pack", "gemm_multiply", "gemm_each"
 
 
@@ -27,7 +31,7 @@ def module(lanes: int, name: str = FLOAT32) -> str:
     unit = UNITS[name]
     rows, columns = unit.tiles[lanes]
     parts = [products.pack(lanes, columns, True), unit.multiply(lanes, rows, columns, True)]
-    made = [build(lanes, rows, columns) for build in (_pack, _multiply, _each)]
+    made = [_pack(lanes, rows, columns), _multiply(lanes, rows, columns, unit), _each(lanes, rows, columns)]
     made += [_loop(lanes, unit, loop) for loop in SIGNATURES]
     return "\n".join([unit.declared(lanes), *parts, *made])
 
@@ -39,7 +43,7 @@ class Chunk(Code):
         super().__init__(lanes)
         self.fields: dict[str, str] = {}
         for i, name in enumerate(fields):
-            kind = "ptr" if name in ADDRESSES else "i64"
+            kind = "ptr" if name in (*ADDRESSES, *TURNED[:2]) else "i64"
             self.fields[name] = self.put(f"load {kind}, ptr {self.at('%args', str(i), 'i64')}")
 
     def __getitem__(self, name: str) -> str:
@@ -63,14 +67,58 @@ def _pack(lanes: int, rows: int, columns: int) -> str:
     return code.definition_of_chunk("gemm_pack")
 
 
-def _multiply(lanes: int, rows: int, columns: int) -> str:
+def _multiply(lanes: int, rows: int, columns: int, unit: Unit) -> str:
     code = Chunk(lanes)
     spare = code.put(f"alloca [{lanes * columns} x float], align 64")
     first, last, column, n, other = of_chunk(code, rows, columns)
     c = code.at(code["c"], column)
-    bias = code.put(f"select i1 {_is_null(code)}, ptr null, ptr {code.at(code['bias'], column)}")
+    bias = code.put(f"select i1 {_is_null(code, 'bias')}, ptr null, ptr {code.at(code['bias'], column)}")
+    lines = code.times(first, str(rows)), code.least(code.times(last, str(rows)), code["m"])
+    if _turns(lanes, unit):
+        with code.loop("0", code.put(f"select i1 {_is_null(code, 'of_row')}, i64 0, i64 1"), "1"):
+            _fill(code, c, lines, n)
     _invoke(code, [code["a"], other, c, spare, bias], first, last, n, lanes * columns)
+    if _turns(lanes, unit):
+        with code.loop("0", code.put(f"select i1 {_is_null(code, 'result')}, i64 0, i64 1"), "1"):
+            result = code.at(code["result"], code.times(column, code["result_row"]))
+            _turn(code, c, result, lines, n)
     return code.definition_of_chunk("gemm_multiply")
+
+
+def _turns(lanes: int, unit: Unit) -> bool:
+    """Whether there are products that are computed as ``(b^T a^T)^T``: it was measured with AVX2."""
+    return lanes == products.COPYING and unit is UNITS[FLOAT32]
+
+
+def _fill(code: Chunk, c: str, lines: tuple[str, str], n: str) -> None:
+    """Fill some lines of ``c``, and what is behind them up to a whole vector, with a number for each."""
+    with code.loop(*lines, "1") as line:
+        here, x = code.at(c, code.times(line.index, code["c_row"])), code.spread(code["of_row"], line.index)
+        with code.loop("0", code.add(n, str(code.lanes - 1)), str(code.lanes)) as column:
+            code.store(x, here, column.index)
+
+
+def _turn(code: Chunk, c: str, result: str, lines: tuple[str, str], n: str) -> None:
+    """Write some lines of ``c`` to columns of the result, squares of as many numbers as there are lanes at a time."""
+    lanes, (first, last) = code.lanes, lines
+
+    def copied(line: str, column: str) -> None:
+        x = code.put(f"load float, ptr {code.at(c, code.add(code.times(line, code['c_row']), column))}, align 4")
+        at = code.at(result, code.add(code.times(column, code["result_row"]), line))
+        code.lines.append(f"  store float {x}, ptr {at}, align 4")
+
+    whole, wide = (code.put(f"and i64 {x}, {-lanes}") for x in (code.put(f"sub i64 {last}, {first}"), n))
+    with code.loop(first, last, str(lanes)) as line:
+        sources = [code.at(c, code.times(code.add(line.index, str(i)), code["c_row"])) for i in range(lanes)]
+        with code.loop("0", n, str(lanes)) as column:
+            for i, numbers in enumerate(code.turned([code.load(x, column.index) for x in sources])):
+                at = code.times(code.add(column.index, str(i)), code["result_row"])
+                code.store(numbers, result, code.add(at, line.index))
+        with code.loop(wide, n, "1") as column:
+            for i in range(lanes):
+                copied(code.add(line.index, str(i)), column.index)
+    with code.loop(code.add(first, whole), last, "1") as line, code.loop("0", n, "1") as column:
+        copied(line.index, column.index)
 
 
 def of_chunk(code: Chunk, rows: int, columns: int) -> tuple[str, str, str, str, str]:
@@ -127,6 +175,13 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
     pointer = {x: code.put(f"load ptr, ptr {code.at('%args', str(i), 'ptr')}") for i, x in enumerate(operands)}
     count, m, k, n, room = (code.number("%sizes", str(i)) for i in range(5))
     step = {x: _quarter(code, i) for i, x in enumerate(operands)}
+    strides = {x: _quarter(code, len(operands) + i) for i, x in enumerate(inner) if x not in ADDRESSES}
+    turned = {"result": "null", "of_row": "null", "result_row": "0"}
+    turns = "false"
+    if _turns(lanes, unit):
+        turns = _is_turned(code, (count, m, n, k), strides, width)
+        m, n = _other(code, turns, m, n), _other(code, turns, n, m)
+        turned = _exchange(code, turns, pointer, strides, (n, k), width)
     run, control = (code.put(f"load ptr, ptr {code.at('%given', str(i), 'i64')}") for i in range(2))
     threads = code.number("%given", "2")
     tiles, panels = _upwards(code, m, str(rows)), _upwards(code, n, str(width))
@@ -140,6 +195,7 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
     across = code.put(f"select i1 {tall}, i64 1, i64 {code.least(panels, parts)}")
     down = code.least(tiles, _upwards(code, parts, across))
     per, beside = _upwards(code, tiles, down), _upwards(code, panels, across)
+    per = code.add(per, code.put(f"select i1 {turns}, i64 {code.put(f'and i64 {per}, 1')}, i64 0"))  # whole squares
     across = _upwards(code, panels, beside)
     chunks = code.times(_upwards(code, tiles, per), across)
     packing = _upwards(code, panels, code.least(panels, parts))
@@ -155,7 +211,6 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
 
     words = code.put(f"alloca [{len(FIELDS)} x i64], align 64")
     table = code.put("alloca [6 x i64], align 64")
-    strides = {x: _quarter(code, len(operands) + i) for i, x in enumerate(inner) if x not in ADDRESSES}
     beside_each_other = code.put(f"icmp eq i64 {strides['b_next']}, 1")
     vectors = code.put(f"icmp eq i64 {code.put(f'srem i64 {n}, {lanes}')}, 0")
     few = code.put(f"icmp sle i64 {m}, {(COPIED if lanes == products.COPYING else FEW) * rows}")
@@ -165,12 +220,12 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
     fixed = {
         "m": m, "n": n, "k": k, **strides, "more": str(int(biased)), "tiles": per, "panels": beside, "across": across,
         "pack_panels": packing, "direct": direct, "count": count, "per": each, "a_next": step["a"], "b_next_matrix": step["b"],
-        "c_next": step["c"], "scratch": packed,
+        "c_next": step["c"], "scratch": packed, "result_row": turned["result_row"],
     }  # fmt: skip
     for field, value in fixed.items():
         _write(code, words, FIELDS.index(field), "i64", value)
-    for field in ADDRESSES:
-        _write(code, words, FIELDS.index(field), "ptr", pointer.get(field, "null"))
+    for field in (*ADDRESSES, *TURNED[:2]):
+        _write(code, words, FIELDS.index(field), "ptr", (pointer | turned).get(field, "null"))
     with code.loop("0", together, "1"):
         _phase(code, table, 0, "each", words, _upwards(code, count, each))
         code.lines.append(f"  call void {run}(ptr {control}, ptr {table}, i64 1, i64 {threads})")
@@ -183,6 +238,50 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
         code.lines.append(f"  call void {run}(ptr {control}, ptr {table}, i64 2, i64 {threads})")
     head = f"define void @{name}(ptr %args, ptr %sizes, ptr %steps, ptr %given) {{\nentry:"
     return "\n".join([head, *code.lines, "  ret void\n}"])
+
+
+def _is_turned(code: Code, sizes: tuple[str, str, str, str], strides: dict[str, str], width: int) -> str:
+    """Whether a product is computed as ``(b^T a^T)^T``: the second matrix would be packed, by squares, and that moves more
+    numbers than to pack the first one and to turn the result. (There is room then for both in the place of the packed
+    matrix.)
+    """
+    count, m, n, k = sizes
+    others = code.times(code.add(m, str(width)), code.add(k, n))
+    tests = [f"eq i64 {count}, 1", f"eq i64 {strides['b_step']}, 1", f"ne i64 {strides['b_next']}, 1",
+             f"sle i64 {others}, {code.times(n, k)}"]  # fmt: skip
+    holds = [code.put(f"icmp {test}") for test in tests]
+    return functools.reduce(lambda x, y: code.put(f"and i1 {x}, {y}"), holds)
+
+
+def _exchange(
+    code: Code, turns: str, pointer: dict[str, str], strides: dict[str, str], sizes: tuple[str, str], width: int
+) -> dict[str, str]:
+    """Let the matrices be each other's where a product ``turns``; `TURNED`."""
+    n, k = sizes
+    turned = {
+        "result": code.put(f"select i1 {turns}, ptr {pointer['c']}, ptr null"),
+        "of_row": code.put(f"select i1 {turns}, ptr {pointer.get('bias', 'null')}, ptr null"),
+        "result_row": strides["c_row"],
+    }
+    room = code.times(code.times(_upwards(code, n, str(width)), str(width)), k)
+    pointer["c"] = _other(code, turns, pointer["c"], code.at(pointer["packed"], room), "ptr")
+    if "bias" in pointer:
+        pointer["bias"] = _other(code, turns, pointer["bias"], "null", "ptr")
+    for table, x, y, kind in (
+        (pointer, "a", "b", "ptr"),
+        (strides, "a_row", "b_next", "i64"),
+        (strides, "a_step", "b_step", "i64"),
+    ):
+        one, two = table[x], table[y]
+        table[x], table[y] = _other(code, turns, one, two, kind), _other(code, turns, two, one, kind)
+    line = code.put(f"and i64 {code.add(n, str(code.lanes - 1))}, {-code.lanes}")  # whole vectors
+    strides["c_row"] = _other(code, turns, strides["c_row"], line)
+    return turned
+
+
+def _other(code: Code, test: str, x: str, y: str, kind: str = "i64") -> str:
+    """``y`` where the test holds, else ``x``."""
+    return code.put(f"select i1 {test}, {kind} {y}, {kind} {x}")
 
 
 def _upwards(code: Code, x: str, y: str) -> str:
@@ -212,8 +311,8 @@ def _tiles(code: Chunk, rows: int) -> str:
     return code.put(f"sdiv i64 {code.add(code['m'], str(rows - 1))}, {rows}")
 
 
-def _is_null(code: Chunk) -> str:
-    return code.put(f"icmp eq ptr {code['bias']}, null")
+def _is_null(code: Chunk, name: str) -> str:
+    return code.put(f"icmp eq ptr {code[name]}, null")
 
 
 def _is_direct(code: Chunk) -> str:

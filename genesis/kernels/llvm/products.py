@@ -368,6 +368,8 @@ def _tile(code: Code, rows: int, columns: int, part: bool) -> str:
     """
     lines = rows_of_tile(code, rows, "%a", "%row", "%left", repeat=True)
     if code.lanes == COPYING:
+        for row in lines:  # where the next tile begins, if rows are not copied: the processor foresees what follows
+            code.prefetch(row, code.times("%row", str(rows)))
         for target in rows_of_tile(code, rows, "%c", "%line", "%left"):  # it comes while the sums are computed
             for ahead in range(0, columns * code.lanes, LINE):
                 code.prefetch(target, str(ahead), writes=True)
