@@ -183,7 +183,7 @@ class _Run:
             early_stop,
         )
         self.moments = [level.moment() for level in levels() if level.moment is not None]  # with their random numbers
-        self.rng = default_generator.get_state() if keep_rng and not self.moments else None
+        self.rng = default_generator.key_and_block() if keep_rng and not self.moments else None
         self.autocast, self.kernels = state(), kernels_are_forced()
         self.around = packing.get()
         self.epoch = WRITES[0]
@@ -220,9 +220,9 @@ class _Run:
                 raise _Enough
             return t  # for a backward inside of the function itself
 
-        before = default_generator.get_state()
+        before = default_generator.key_and_block()
         if self.rng is not None:
-            default_generator.set_state(self.rng)
+            default_generator.move_to(*self.rng)
         try:
             with (
                 enable_grad(),
@@ -239,7 +239,7 @@ class _Run:
         except _Enough:
             pass
         finally:
-            default_generator.set_state(before)
+            default_generator.move_to(*before)
 
     def _check_arguments(self) -> None:
         for t in tree_flatten((self.args, self.kwargs))[0]:
