@@ -45,7 +45,8 @@ def silent(kernel: Callable[..., Any]) -> Callable[..., Any]:
     it calls C and such functions only, else `quietly`. One that chooses between others says how (``silenced``).
     """
     if isinstance(kernel, FunctionType) and "silenced" in kernel.__dict__:
-        return kernel.silenced()  # type: ignore[no-any-return]
+        form: Callable[[], Callable[..., Any]] = kernel.__dict__["silenced"]
+        return form()
     if isinstance(kernel, np.ufunc) or _is_unnamed(kernel):
         return kernel
     return unnamed(kernel) if _calls_c_only(kernel) else partial(quietly, kernel)
