@@ -36,10 +36,20 @@ def _gather_at(b: Builder, x: Value, dim: int, index: Value, distinct: bool = Fa
 @lowers("scatter_sum")
 def _scatter_sum(b: Builder, x: Value, shape: Sequence[Any], dim: int, index: Value, distinct: bool = False) -> str:
     zeros = b.node("Expand", b.constant(0, x.dtype), b.ints(shape))
-    if x.shape != index.shape:
-        many = list(range(x.rank))
-        x = b.node("Slice", x, b.ints([0] * x.rank), b.node("Shape", index), b.ints(many))
-    return b.node("ScatterElements", zeros, index, x, axis=dim, reduction="add")
+    return b.node("ScatterElements", zeros, index, _named(b, x, index), axis=dim, reduction="add")
+
+
+@lowers("scatter_combined")
+def _scatter_combined(b: Builder, x: Value, value: Value, dim: int, index: Value, reduce: str) -> str:
+    how = {"prod": "mul", "amax": "max", "amin": "min"}[reduce]
+    return b.node("ScatterElements", x, index, _named(b, value, index), axis=dim, reduction=how)
+
+
+def _named(b: Builder, x: Value, index: Value) -> Any:
+    """The part of values that an index names places for."""
+    if x.shape == index.shape:
+        return x
+    return b.node("Slice", x, b.ints([0] * x.rank), b.node("Shape", index), b.ints(list(range(x.rank))))
 
 
 def _key(key: Any, rank: int) -> list[Any]:

@@ -56,11 +56,12 @@ def _shape(b: Builder, op: str, x: Any, start: int | None = None) -> Any:
     return whole if start is None else b.slice(whole, 0, start, np.iinfo(np.int64).max)
 
 
-@before(16, "ScatterND", "ScatterElements")
+@before(18, "ScatterND", "ScatterElements")
 def _scattered(b: Builder, op: str, *inputs: Any, reduction: str = "none", **attributes: Any) -> Any:
-    if reduction != "none":
-        raise b.lacks(f"{op} that adds", 16)
-    return b.emit(op, *inputs, **attributes)
+    since, what = {"none": (0, ""), "add": (16, "adds"), "mul": (16, "multiplies")}.get(reduction, (18, "compares"))
+    if b.opset < since:
+        raise b.lacks(f"{op} that {what}", since)
+    return b.emit(op, *inputs, **({"reduction": reduction} if b.opset >= 16 else {}), **attributes)
 
 
 @before(12, "GreaterOrEqual", "LessOrEqual")

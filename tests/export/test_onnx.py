@@ -268,6 +268,7 @@ SINCE = {  # what older versions have no form of: the version that has one
     **{f"bitwise_{name}": 18 for name in ("and", "not", "or", "xor")},
     **dict.fromkeys(["fold_columns", "Fold"], 18),
     **dict.fromkeys(["place", "scatter_sum"], 16),
+    "scatter_combined": 18,
     "einsum_terms": 12,
 }
 

@@ -143,6 +143,48 @@ def test_reductions_at_places_are_those_of_a_loop(reduce, include_self):
     assert scalar.item() == combine(2.0, 3.0)
 
 
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("expanded", [False, True])
+def test_what_is_combined_along_every_dimension(compiled, reduce, dim, expanded):
+    """The values are those of the index's sizes, in any layout; an index may be one number for each row, expanded."""
+    shape = tuple(7 if d == dim else n for d, n in enumerate((5, 6, 11)))
+    sizes = tuple(9 if d == dim else n for d, n in enumerate(shape))
+    one = tuple(n if d == dim else 1 for d, n in enumerate(sizes))
+    index = np.broadcast_to(rng.integers(0, 7, one), sizes) if expanded else rng.integers(0, 7, sizes[::-1]).T
+    own, values = rows(*shape), rows(*sizes)[:, ::-1]
+    values[0, 1, 2], values[1, 1, 1], values[2, 0, 0] = np.nan, np.inf, -np.inf
+    combine, want = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce], own.copy()
+    for at in np.ndindex(*sizes):
+        to = list(at)
+        to[dim] = index[at]
+        want[tuple(to)] = combine(want[tuple(to)], values[at])
+    given = genesis.tensor(own), genesis.tensor(index.copy()), genesis.tensor(values)
+    if expanded:
+        given = given[0], genesis.tensor(index[tuple(slice(n) for n in one)].copy()).expand(sizes), given[2]
+    calls = (lambda own, index, values: own.scatter_reduce(dim, index, values, reduce),)
+    for call in (*calls, genesis.compile(*calls)):
+        np.testing.assert_array_equal(call(*given).numpy(), want)
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 37])
+@pytest.mark.parametrize("shape", [(40,), (4, 10)])
+def test_rows_that_are_named_are_taken_whole(compiled, width, shape):
+    x, numbers = rows(9, width), rng.integers(-9, 9, shape)
+    for kind in (np.int64, np.int32):
+        got = genesis.tensor(x)[genesis.tensor(numbers.astype(kind))]
+        np.testing.assert_array_equal(got.numpy(), x[numbers])
+    index = numbers.reshape(-1) % 9
+    for expanded in (True, False):
+        where = genesis.tensor(index)[:, None].expand(-1, width)
+        got = genesis.tensor(x).gather(0, where if expanded else where.clone())
+        np.testing.assert_array_equal(got.numpy(), x[index])
+    for wrong in (9, -10):
+        numbers.flat[5] = wrong
+        with pytest.raises(IndexError, match=f"index {wrong} is out of range for dim 0 of size 9"):
+            genesis.tensor(x)[genesis.tensor(numbers)]
+
+
 @pytest.mark.parametrize("number", [-1, 6])
 def test_kernels_refuse_what_is_out_of_range(compiled, number):
     index = np.array([[0, 1, 2], [3, number, 5]])

@@ -1,5 +1,5 @@
-"""Sums of rows and elements of float32 numbers at places that may be named more than once, where llvmlite is: gradients of lookups in
-a table, messages to the nodes of a graph. And elements named along a dimension.
+"""Rows and elements of float32 numbers that are named, and those combined at places that may be named more than once, where
+llvmlite is: lookups in a table and their gradients, messages to the nodes of a graph.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.llvm import adding, loops, native
 from genesis.ops.indexing.adding import DENSE, row_numbers
+from genesis.ops.indexing.keys import explain_index
 from genesis.ops.reductions.along import resized
 
 _I64 = np.dtype(np.int64)
@@ -35,6 +36,34 @@ def _rows_of_a_table(input: Any, indices: Any, shape: Any, key: Any) -> bool:
         and math.prod(shape[1:]) > 1
         and loops.available()
     )
+
+
+def _is_table(input: Any, indices: Any, key: Any) -> bool:
+    """Whether many rows are taken whole: ``x[indices]`` of a table of float32."""
+    return (
+        len(key) == 1
+        and key[0] is AT
+        and input.dtype is F32
+        and input.ndim > 1
+        and indices.size * (width := math.prod(input.shape[1:])) >= LARGE["elements"]
+        and width <= _WIDE
+        and indices.dtype.kind in "iu"
+        and input.flags.c_contiguous
+        and loops.available()
+    )
+
+
+_WIDE = 1 << 12  # numbers of a row: NumPy's copies of longer ones are as fast
+
+
+@attach("take_index", np.ndarray, when=_is_table)
+def taken(input: Any, indices: Any, key: Any) -> Any:
+    numbers = np.ascontiguousarray(indices, _I64)
+    if _is_outside(numbers, len(input)):
+        numbers = row_numbers(numbers, len(input))
+        if _is_outside(numbers, len(input)):
+            raise explain_index(input.shape, (indices,))
+    return _rows_taken(input, numbers, indices.shape)
 
 
 @attach("place", np.ndarray, when=_rows_of_a_table)
@@ -59,8 +88,8 @@ def _fits(input: Any, shape: Any, dim: int, index: Any, distinct: bool = False) 
 @attach("scatter_sum", np.ndarray, when=_fits)
 def scattered(input: Any, shape: Any, dim: int, index: Any, distinct: bool = False) -> Any:
     values, inner = input[tuple([slice(n) for n in index.shape])], math.prod(shape[dim + 1 :])
-    if dim == 0 and inner > 1 and not any(index.strides[1:]):  # one number for each row, expanded
-        return _added(np.zeros(shape, F32), index[(slice(None), *[0] * (index.ndim - 1))], values)
+    if _names_rows(index, dim):
+        return _added(np.zeros(shape, F32), _first_of_rows(index), values)
     numbers, values = _within(index, shape[dim]), np.ascontiguousarray(values)
     total, address = np.zeros(shape), memory.address
     sizes = (math.prod(shape[:dim]), shape[dim], index.shape[dim], inner)
@@ -81,6 +110,8 @@ def _takes(input: Any, dim: int, index: Any, distinct: bool = False) -> bool:
 
 @attach("gather_at", np.ndarray, when=_takes)
 def gathered(input: Any, dim: int, index: Any, distinct: bool = False) -> Any:
+    if _names_rows(index, dim):
+        return _rows_taken(input, _within(_first_of_rows(index), len(input)), index.shape[:1])
     numbers, out = _within(index, input.shape[dim]), memory.empty(index.shape, F32)
     outer, inner = math.prod(input.shape[:dim]), math.prod(input.shape[dim + 1 :])
     much = out.size >= LARGE["for threads"]
@@ -88,32 +119,87 @@ def gathered(input: Any, dim: int, index: Any, distinct: bool = False) -> Any:
     return out
 
 
-def _added(out: Any, rows: Any, values: Any) -> Any:
+def _combines(input: Any, value: Any, dim: int, index: Any, reduce: str) -> bool:
+    """Whether float32 numbers are combined whose index has the sizes of all dimensions but its own."""
+    return (
+        input.dtype is F32
+        and value.dtype is F32
+        and index.size >= LARGE["elements"]
+        and value.shape == index.shape
+        and resized(index.shape, dim, input.shape[dim]) == input.shape
+        and loops.available()
+    )
+
+
+_COMBINED = {"prod": "fmul", "amax": "ogt", "amin": "olt"}
+
+
+@attach("scatter_combined", np.ndarray, when=_combines)
+def combined(input: Any, value: Any, dim: int, index: Any, reduce: str) -> Any:
+    out = np.array(input, order="C")
+    if _names_rows(index, dim):
+        return _added(out, _first_of_rows(index), value, _COMBINED[reduce])
+    numbers, value, address = _within(index, input.shape[dim]), np.ascontiguousarray(value), memory.address
+    sizes = math.prod(input.shape[:dim]), input.shape[dim], index.shape[dim], math.prod(input.shape[dim + 1 :])
+    _along(_COMBINED[reduce])(address(out), address(numbers), address(value), *sizes)
+    return out
+
+
+def _names_rows(index: Any, dim: int) -> bool:
+    """Whether an index along the first dimension has one number for each row, expanded."""
+    return dim == 0 and math.prod(index.shape[1:]) > 1 and not any(index.strides[1:])
+
+
+def _first_of_rows(index: Any) -> Any:
+    return index[(slice(None), *[0] * (index.ndim - 1))]
+
+
+def _rows_taken(input: Any, numbers: Any, shape: tuple[int, ...]) -> Any:
+    out = memory.empty((*shape, *input.shape[1:]), F32)
+    much = out.size >= LARGE["for threads"]
+    _rows_taking()((input, numbers, out), numbers.size, (math.prod(input.shape[1:]),), much)
+    return out
+
+
+def _added(out: Any, rows: Any, values: Any, what: str = "fadd") -> Any:
     rows, values = _within(rows, len(out)), np.ascontiguousarray(values)
     address = memory.address
-    _function()(address(out), address(rows), address(values), len(rows), values.size // max(len(rows), 1))
+    _of_rows(what)(address(out), address(rows), address(values), len(rows), values.size // max(len(rows), 1))
     return out
 
 
 def _within(index: Any, size: int) -> Any:
     """The indices as the loops read them, which look at nothing: in a replay nobody did before."""
     numbers = np.ascontiguousarray(index, _I64)
-    if numbers.size and np.maximum.reduce(numbers.reshape(-1).view(np.uint64)) >= size:  # negative ones are large
+    if _is_outside(numbers, size):
         raise IndexError(f"index out of range: {numbers.min()} to {numbers.max()}, of {size}")
     return numbers
 
 
-@functools.cache
-def _function() -> Callable[..., None]:
-    lanes = loops.width() // 4
-    return native.nest("add_rows", adding.add_rows(lanes), len(adding.POINTERS), len(adding.SIZES))
+def _is_outside(numbers: Any, size: int) -> bool:
+    return (
+        numbers.size > 0 and np.maximum.reduce(numbers.reshape(-1).view(np.uint64)) >= size
+    )  # negative ones are large
 
 
 @functools.cache
-def _along() -> Callable[..., None]:
-    return native.nest("add_along", adding.add_along(), len(adding.POINTERS), len(adding.ALONG))
+def _of_rows(what: str) -> Callable[..., None]:
+    code = adding.combine_rows(loops.width() // 4, what)
+    return native.nest("combine_rows", code, len(adding.POINTERS), len(adding.SIZES))
+
+
+@functools.cache
+def _along(what: str = "fadd") -> Callable[..., None]:
+    """Sums, which are in float64, or what else is combined."""
+    name, code = ("add_along", adding.add_along()) if what == "fadd" else ("combine_along", adding.combine_along(what))
+    return native.nest(name, code, len(adding.POINTERS), len(adding.ALONG))
 
 
 @functools.cache
 def _taken() -> Nest:
     return Nest("take_along", adding.take_along(), len(adding.TAKEN), 1 + len(adding.ALONG))
+
+
+@functools.cache
+def _rows_taking() -> Nest:
+    return Nest("take_rows", adding.take_rows(loops.width() // 4), len(adding.TAKEN), 3)

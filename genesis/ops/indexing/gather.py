@@ -12,14 +12,16 @@ from genesis.arrays.memory import DeviceArray, memory_of, placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
+from genesis.base.device import CPU
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.base.layouts import contiguous_format
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, composite, indexing, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.call.writes import only_writes
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.indexing.adding import add_at, positions_of
 from genesis.ops.indexing.index import check_index, index_by
@@ -170,6 +172,36 @@ samples(
 
 
 _AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
+_UFUNCS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+@indexing(
+    {},
+    infer=lambda input, value, dim, index, reduce: Spec(input.shape, input.dtype, input.device),
+    dtypes="fi",
+)
+def scatter_combined(input: Array, value: Array, dim: int, index: Array, reduce: str) -> Any:
+    """``input`` with the products, maxima or minima of its elements and those of ``value`` at the places of an index array
+    along ``dim``; what `scatter_reduce` calls where no history is kept.
+
+    >>> import genesis
+    >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "amax")
+    tensor([0., 5.])
+    """
+    out = np.array(input, F32 if input.dtype in HALVES else None, order="C")
+    positions = np.broadcast_to(positions_of(along_key(index, dim), out.shape), index.shape)
+    with np.errstate(all="ignore"):
+        _UFUNCS[reduce].at(out.reshape(-1), positions.reshape(-1), value.astype(out.dtype).reshape(-1))
+    return out.astype(input.dtype, copy=False)
+
+
+samples(
+    scatter_combined,
+    lambda t: [
+        case(t(3, 4), t(2, 2), 0, wrap(np.array([[0, 1], [2, 0]])), "amax"),
+        case(t(3, 4), t(2, 2), 1, wrap(np.array([[0, 1], [3, 3]])), "prod"),
+    ],
+)
 
 
 @composite(dtypes=_ALL, out=True)
@@ -361,12 +393,11 @@ def scatter_reduce(
         count = hits + 1 if include_self else where(hits > 0, hits, 1)
         mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
         return where(hits > 0, mean, input)
+    recording = grad_mode.get() and (own.requires_grad or part.requires_grad)
     combined = _scatter_slow if isinstance(array, np.ndarray) else _scatter_dense
-    if not ACTIVE and own._array.__class__ is part._array.__class__ is array.__class__ is np.ndarray:
-        combined = _scatter_now
-        if not (grad_mode.get() and (own.requires_grad or part.requires_grad)):
-            return _scatter_now(own, part, d, array, reduce)
-    if reduce == "prod" or not (own.is_floating_point() and part.is_floating_point()):
+    if own.device == CPU and own.dtype is part.dtype and not LEVELS and not (recording and reduce == "prod"):
+        combined = _scatter_combined
+    if not recording or reduce == "prod" or not (own.is_floating_point() and part.is_floating_point()):
         return combined(own, part, d, array, reduce)
     return _shared_evenly(combined(own.detach(), part.detach(), d, array, reduce), own, part, d, wrap(array))
 
@@ -388,6 +419,10 @@ def _neutral(reduce: str, x: Tensor) -> Any:
         else (float("-inf"), float("inf"))
     )
     return {"prod": 1, "amax": low, "amin": high}.get(reduce, 0)
+
+
+def _scatter_combined(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    return scatter_combined(own, part, d, wrap(array), reduce)  # type: ignore[no-any-return]
 
 
 def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
@@ -419,20 +454,6 @@ def _shared_evenly(extremes: Tensor, own: Tensor, part: Tensor, d: int, index: T
     shares = gate(part / count.gather(d, index), theirs)
     mean = gate(own / count, mine) + scatter_sum(shares, shape, d, index)
     return where(extremes.isinf(), mean, extremes + (mean - mean.detach()))  # its rounding is taken off again
-
-
-_UFUNCS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
-
-
-def _scatter_now(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
-    """The same on arrays, where no history is kept."""
-    if own.dtype is not part.dtype or (grad_mode.get() and (own.requires_grad or part.requires_grad)):
-        return _scatter_slow(own, part, d, array, reduce)
-    out = own._array.copy()
-    positions = np.broadcast_to(positions_of(along_key(array, d), out.shape), array.shape)
-    with np.errstate(all="ignore"):
-        _UFUNCS[reduce].at(out.reshape(-1), positions.reshape(-1), part._array.reshape(-1))
-    return wrap(out)
 
 
 def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
