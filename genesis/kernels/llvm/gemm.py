@@ -159,8 +159,9 @@ def _each(lanes: int, rows: int, columns: int) -> str:
 
 CHUNK = 1 << 21  # multiplications of float32 numbers of a chunk, at least: 20 us; to wake a worker takes 15
 PARTS = 4  # chunks for each thread
+PARTS_COPIED = 2  # the same, of rows that are copied: each copies the second matrix
 FEW = 12  # tiles of rows, up to which the second matrix is read where it is, if it can be
-COPIED = 48  # the same, where its panels are copied as they are read
+COPIED = 192  # the same, where its panels are copied as they are read: for so many packing takes as long
 # ufuncs of a, b, a bias, and memory for the packed matrix; of a batch it may have room for several
 SIGNATURES = {"product": "(m,k),(k,n),(s)->(m,n)", "product_and_bias": "(m,k),(k,n),(n),(s)->(m,n)"}
 
@@ -193,7 +194,12 @@ def _loop(lanes: int, unit: Unit, name: str) -> str:
     parts = _most(code, code.least(many, code.put(f"sdiv i64 {work}, {least}")), "1")
     tall = code.put(f"icmp sge i64 {tiles}, {code.times(parts, '8')}")
     across = code.put(f"select i1 {tall}, i64 1, i64 {code.least(panels, parts)}")
-    down = code.least(tiles, _upwards(code, parts, across))
+    lines = parts
+    if lanes == products.COPYING:
+        copied = code.put(f"and i1 {tall}, {products.are_copied(code, strides['a_row'], strides['a_step'])}")
+        fewer = code.least(parts, code.times(threads, str(PARTS_COPIED)))
+        lines = _other(code, copied, parts, fewer)
+    down = code.least(tiles, _upwards(code, lines, across))
     per, beside = _upwards(code, tiles, down), _upwards(code, panels, across)
     per = code.add(per, code.put(f"select i1 {turns}, i64 {code.put(f'and i64 {per}, 1')}, i64 0"))  # whole squares
     across = _upwards(code, panels, beside)

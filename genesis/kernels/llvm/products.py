@@ -19,7 +19,7 @@ SEVERAL = 6  # tiles from which a panel that is not packed is copied
 LINE = 16  # numbers of a line of the cache
 BLOCK = 24  # tiles of rows that meet all panels before the next: their numbers stay in the cache
 LARGE = 48  # the same, where rows are copied
-ASKED = 4  # lines of terms to come that are asked for with each panel
+ASKED = 8  # lines of terms to come that are asked for with each of the first panels
 PACK = ("b", "out"), ("n", "k", "step", "next")
 MULTIPLY = (
     ("a", "b", "c", "spare", "bias"),
@@ -232,16 +232,17 @@ def _ask_for_panel(code: Code, width: int, column: str, number: str, terms: tupl
 
 def _ask_for_rows(code: Code, rows: int, panel: str, tile: str, end: str, given: Rows) -> None:
     """Ask for some lines of the terms that are copied next, for this tile or the one in its place in the next block; other
-    ones with each panel.
+    ones with each panel, until it has all.
     """
     lines = CHUNK * rows // LINE  # of a tile: it has a part of those of all terms, others have the rest
-    with code.loop("0", code.put(f"zext i1 {given.needed} to i64"), "1"):
+    left = code.put(f"icmp slt i64 {panel}, {lines // ASKED}")
+    asks = code.put(f"and i1 {given.needed}, {left}")
+    with code.loop("0", code.put(f"zext i1 {asks} to i64"), "1"):
         more = code.put(f"icmp slt i64 {end}, %k")
         begin = code.put(f"select i1 {more}, i64 {end}, i64 0")
         tile = code.put(f"select i1 {more}, i64 {tile}, i64 {code.add(tile, str(LARGE))}")
         part = code.times(code.put(f"srem i64 {tile}, {LINE // rows}"), str(lines))
-        first = code.put(f"srem i64 {code.times(panel, str(ASKED))}, {lines}")
-        term = code.add(begin, code.add(part, first))
+        term = code.add(begin, code.add(part, code.times(panel, str(ASKED))))
         line = code.at("%a", code.add(code.times(tile, str(rows)), code.times(term, "%step")))
         for i in range(ASKED):
             code.prefetch(line, "0", level=2)
@@ -294,14 +295,17 @@ def _last_panels(lanes: int, columns: int) -> list[tuple[int, bool | None]]:
     return [(few, full) for few in range(1, columns + 1) for full in (True, False) if few < columns or not full]
 
 
+def are_copied(code: Code, row: str, step: str) -> str:
+    """Whether rows lie in columns, by their steps."""
+    return code.put(f"and i1 {code.put(f'icmp eq i64 {row}, 1')}, {code.put(f'icmp ne i64 {step}, 1')}")
+
+
 def _rows_near(code: Code, rows: int, width: int, tiles: tuple[str, str], terms: tuple[str, str]) -> Rows:
     """The rows of some tiles, those of a tile beside each other, copied if they are so in the matrix and several panels meet
     them: their terms are lines of memory so far apart that few of them are in the cache at once.
     """
     begin, end = terms
-    columns, several = code.put("icmp eq i64 %row, 1"), code.put(f"icmp sgt i64 %n, {width}")
-    apart = code.put("icmp ne i64 %step, 1")
-    needed = code.put(f"and i1 {columns}, {code.put(f'and i1 {several}, {apart}')}")
+    needed = code.put(f"and i1 {are_copied(code, '%row', '%step')}, {code.put(f'icmp sgt i64 %n, {width}')}")
     whole = code.least(tiles[1], code.put(f"sdiv i64 %m, {rows}"))
     given = Rows(code, rows, needed, tiles[0], begin)
     with code.loop("0", code.put(f"zext i1 {needed} to i64"), "1"), code.loop(begin, end, "1") as term:
@@ -309,10 +313,16 @@ def _rows_near(code: Code, rows: int, width: int, tiles: tuple[str, str], terms:
         later = code.add(code.times("%step", str(AHEAD)), code.times(tiles[0], str(rows)))
         for ahead in range(0, LARGE * rows, LINE):  # the processor does not foresee such steps
             code.prefetch(line, code.add(later, str(ahead)))
-        with code.loop(tiles[0], whole, "1") as tile:
-            source = code.at(line, code.times(tile.index, str(rows)))
-            some = code.put(f"load <{rows} x float>, ptr {source}, align 4")
-            code.lines.append(f"  store <{rows} x float> {some}, ptr {given.copy(tile.index, term.index)}, align 4")
+        several = LINE // rows  # at a time: to count tiles took as long as to copy them
+        done = code.add(tiles[0], code.put(f"and i64 {code.put(f'sub i64 {whole}, {tiles[0]}')}, {-several}"))
+        for first, last, count in ((tiles[0], done, several), (done, whole, 1)):
+            with code.loop(first, last, str(count)) as tile:
+                source = code.at(line, code.times(tile.index, str(rows)))
+                target = given.copy(tile.index, term.index)
+                for i in range(count):
+                    here, there = code.at(source, str(i * rows)), code.at(target, str(i * _apart(rows)))
+                    some = code.put(f"load <{rows} x float>, ptr {here}, align 4")
+                    code.lines.append(f"  store <{rows} x float> {some}, ptr {there}, align 4")
         with code.loop(whole, tiles[1], "1") as tile:
             first = code.times(tile.index, str(rows))
             with code.loop("0", code.put(f"sub i64 %m, {first}"), "1") as row:
