@@ -95,6 +95,9 @@ class Memory:
         self._by_id: dict[int, Capture] = {}  # the same, by the array that they hold: asking where it lies takes longer
         self._made: dict[int, weakref.ref[Any]] = {}  # arrays that the function made, by id
         self._kept: list[Tensor] = []  # those of them that it is meant to keep
+        # tensors of the outside that were met, by id, and how often they had been written to
+        self._counts: dict[int, tuple[weakref.ref[Tensor], int]] = {}
+        self._of_counters: dict[int, int] = {}  # the same of what counts, which views have together
 
     def find(self, array: Any) -> Capture | None:
         return self.captures.get(_key(array))
@@ -108,6 +111,15 @@ class Memory:
                 capture = self.captures[key] = self._by_id[id(array)] = Capture(array)
                 capture.made = self.was_made(array)
         return capture
+
+    def meet(self, tensor: Tensor) -> None:
+        """The function touches a tensor of the outside."""
+        self.capture(tensor._array).seen_as(tensor)
+        if id(tensor) not in self._counts:
+            count = tensor._write_count
+            if tensor._counter is not None:
+                count = self._of_counters.setdefault(id(tensor._counter), count)
+            self._counts[id(tensor)] = weakref.ref(tensor), count
 
     def makes(self, array: Any) -> None:
         """The function made an array."""
@@ -126,10 +138,17 @@ class Memory:
     def keeps(self, tensor: Any) -> None:
         """A tensor that is made at the first call and stays: an input of the graph."""
         if isinstance(tensor, Tensor) and isinstance(tensor._array, np.ndarray | DeviceArray):
-            self.capture(tensor._array).seen_as(tensor)
+            self.meet(tensor)
             self._kept.append(tensor)
 
     # ---- at the end
+
+    def uncount_writes(self) -> None:
+        """A trace has not written to anything outside."""
+        for ref, count in self._counts.values():
+            tensor = ref()
+            if tensor is not None and tensor._counter is not None:
+                tensor._counter.count = count
 
     def sorted(self, name: str) -> tuple[list[tuple[Var, Tensor]], list[tuple[Var, Any]], list[Write]]:
         """Captured tensors, constants, and writes into the former, when all that the function left behind is gone."""

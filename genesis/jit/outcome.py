@@ -112,7 +112,7 @@ def _aliases(
             if x.cell in outside:
                 capture = outside[x.cell]
                 captured[i] = capture.var, Alias("captured", -1, x.steps, same=capture.tensor() is y)
-            if shared[x.cell] > 1 or _has_gaps(x.spec):
+            if shared[x.cell] > 1 or any([_has_gaps(view.spec) for view in x.views()]):
                 aliases[i] = Alias("made", made.setdefault(x.cell, len(made)), x.steps)
         first.setdefault(id(y), i)
     return aliases, captured, [cell.value for cell in made]

@@ -71,9 +71,9 @@ class Traced(Virtual):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The view ops that lead from the memory to this array."""
-        return tuple([view.step for view in self._views()])  # type: ignore[misc]
+        return tuple([view.step for view in self.views()])  # type: ignore[misc]
 
-    def _views(self) -> list[Traced]:
+    def views(self) -> list[Traced]:
         """The views that lead from the memory to this array, which is the last."""
         views: list[Traced] = []
         array: Traced | None = self
@@ -93,7 +93,7 @@ class Traced(Virtual):
         two writes.
         """
         vars_, written = [self.cell.value], self.cell.written
-        for view in self._views():
+        for view in self.views():
             if view._read is None or view._read[0] != written:
                 name, args = view.step  # type: ignore[misc]
                 view._read = written, self.tracer.emit(name, (vars_[-1], *args))

@@ -303,7 +303,7 @@ class Tracer(AskedNumbers):
         """The array of a tensor; the tensor is remembered, so that a replay reads (and writes) it."""
         array = tensor._array
         if isinstance(array, np.ndarray | DeviceArray):
-            self.memory.capture(array).seen_as(tensor)
+            self.memory.meet(tensor)
         return array if isinstance(array, Layer) else self.array(array)  # type: ignore[return-value]
 
     def aliased(self, tensor: Tensor) -> Any:
@@ -420,6 +420,7 @@ class Tracer(AskedNumbers):
                     counts[key] -= 1
             for stream, start in self.streams:
                 stream._position(start)
+            self.memory.uncount_writes()
             self.gradients.restore()
 
     def finished(self, result: Any, arguments: list[Capture]) -> Any:

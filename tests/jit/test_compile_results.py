@@ -112,6 +112,7 @@ PARTS = {
     "columns of a transpose": lambda x: x.exp().T[:, 1:3],
     "a diagonal": lambda x: (x + 1).diagonal(),
     "windows": lambda x: (x + 1).unfold(1, 3, 1),
+    "one of an expanded": lambda x: x.sum().reshape(1, 1).expand(3, 4)[0, 1],
 }
 
 

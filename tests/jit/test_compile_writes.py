@@ -189,3 +189,25 @@ def test_memory_of_arguments_that_cannot_be_written_to(first):
         with pytest.raises(RuntimeError, match="cannot be written to|laid out otherwise"):
             genesis.jit.trace(step, genesis.ones(2, 3), y).replay(given, y)
     assert compiled(genesis.ones(2, 3), y).tolist() == [[2.0] * 3, [3.0] * 3]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_writes_are_counted_as_those_of_calls(refused, recwarn):
+    """A trace counts none, whether it becomes a graph or not."""
+    w, copied, p = genesis.ones(3), genesis.zeros(2), genesis.nn.Parameter(genesis.ones(2))
+    view, optimizer = w[1:], genesis.optim.SGD([p], lr=0.1)
+
+    def step(x):
+        w.add_(1)
+        (view if refused else w[1:]).mul_(2)
+        copied.copy_(x[:2])
+        optimizer.zero_grad()
+        (p * p).sum().backward()
+        optimizer.step()
+        return w._version if refused else w * 1
+
+    compiled = genesis.compile(step)
+    for call in range(1, 4):
+        compiled(genesis.ones(3))
+        assert [x._version for x in (w, view, copied, p)] == [2 * call, 2 * call, call, call]
+    assert bool(recwarn) is refused
