@@ -24,7 +24,16 @@ from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.indexing.index import check_key, index_by, put_by, select_first
-from genesis.ops.indexing.keys import parse_key, pick, picked_spec, scalar_apart, to_int, unknown, without_masks
+from genesis.ops.indexing.keys import (
+    mask_places,
+    parse_key,
+    pick,
+    picked_spec,
+    scalar_apart,
+    to_int,
+    unknown,
+    without_masks,
+)
 from genesis.ops.pointwise.choice import where
 from genesis.ops.shapes.expand import sum_to
 
@@ -81,8 +90,8 @@ def _replaced(x: Tensor, value: Tensor, key: tuple[Any, ...]) -> Tensor:
 
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
-    if isinstance(key, Tensor) and key._array.dtype.kind == "b" and unknown(key._array) and key.shape == self.shape:
-        inplace("setitem", lambda old, mask: where(mask, value, old), self, (key,), {})
+    if isinstance(key, Tensor) and key._array.dtype.kind == "b" and unknown(key._array) and _is_of(key, self):
+        _put_where(self, key, value)
         return
     if (key.__class__ is int or key.__class__ is slice) and _filled(self, key, value):
         return
@@ -95,6 +104,36 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
             return _set(target, rest, value)
         parsed = rest
     _set(self, parsed, value)
+
+
+def _is_of(mask: Tensor, x: Tensor) -> bool:
+    """Whether a mask has the first dimensions of a tensor."""
+    return mask.ndim > 0 and mask.shape == x.shape[: mask.ndim]
+
+
+def _put_where(self: Tensor, mask: Tensor, value: Any) -> None:
+    """``self[mask] = value`` of a mask whose values only a transform knows, in the first dimensions: what has no dimension
+    for the elements that the mask names is the same at all of them; else it says how many these are.
+    """
+    source = value if isinstance(value, Tensor) else wrap(placed(_numbers(value), self.device))
+    same_device("setitem", self, source)
+    if source._array.dtype is not self._array.dtype:
+        source = source.to(self._array.dtype)
+    picked = 1 + self.ndim - mask.ndim
+    while source.ndim >= picked and source.shape[0] == 1:
+        source = source.squeeze(0)
+    if source.ndim >= picked:
+        count = source.shape[0]
+        indices = tuple([mask_places(mask, count, dim)._array for dim in range(mask.ndim)])
+        _put_into(self, indices, source)
+        return
+    rest = self.shape[mask.ndim :]
+    if any(n not in (1, m) for n, m in zip(source.shape[::-1], rest[::-1], strict=False)):
+        raise ShapeError(
+            message("setitem", f"a value of shape {list(source.shape)} does not fit the indexed shape {[None, *rest]}")
+        )
+    spread = lambda old, mask, new: where(mask.reshape(*mask.shape, *[1] * len(rest)), new, old)
+    inplace("setitem", spread, self, (mask, source), {})
 
 
 @unnamed
