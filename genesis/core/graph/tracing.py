@@ -86,6 +86,13 @@ def changes(thing: Any, what: str) -> None:
         active.changes(thing, what)
 
 
+def sets(thing: Any, name: str) -> None:
+    """Say that an attribute of an object is about to be set, whatever was there before: a trace is to set it at each call."""
+    active = tracer.get()
+    if active is not None:
+        active.sets(thing, name)
+
+
 def at_end(check: Callable[[], None]) -> None:
     """Have something looked at when the function that is traced has returned: what is wrong then is raised."""
     active = tracer.get()

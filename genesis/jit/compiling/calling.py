@@ -416,15 +416,17 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided)
     yield from _closed(text, graph, decided)
     made_there = [i for i in decided.inference if i not in aliases or not aliases[i].same]
     yield from [f"r{i}._counter = {text.name(INFERENCE)}" for i in made_there]
-    structure, puts = binding.structure_out, list[str]()
+    structure, puts, ahead = binding.structure_out, list[str](), list[str]()
     if decided.slots:
         structure, of_slots = structure.children
         at = structure.num_leaves
-        for slot, child in zip(decided.slots, of_slots.children, strict=True):
-            puts.append(f"{slot.target(text.name)} = {_built(text, child, names[at : at + child.num_leaves])}")
+        for k, (slot, child) in enumerate(zip(decided.slots, of_slots.children, strict=True)):
+            lines = ahead if k in decided.ahead and not isinstance(binding.objects.get(at), HostValue) else puts
+            lines.append(f"{slot.target(text.name)} = {_built(text, child, names[at : at + child.num_leaves])}")
             at += child.num_leaves
     if puts and behind and decided.puts_before:
         raise NotKept(message("compile", "Python looks at what it gives, where the function has set that"))
+    yield from ahead
     yield from () if decided.puts_last or behind else puts
     yield from _done(text, graph, count, decided)
     yield from behind

@@ -92,6 +92,7 @@ def _decided(tracer: JointTracer, asked: Any) -> Decided:
         tracer.loads,
         tracer.hosts.puts_before,
         tracer.hosts.puts_last,
+        frozenset([i for i, at in enumerate(tracer.hosts.slots.known) if at in tracer.hosts.slots.ahead]),
         tracer.inference,
         tracer.asks_leaves,
     )

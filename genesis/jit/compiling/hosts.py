@@ -160,7 +160,7 @@ class Hosts(Order):
         self._keep(call, told)
 
     def _keep(self, call: HostCall, told: list[int]) -> None:
-        call.told, call.stamp, call.sets_before = told, self._stamp(), self.slots.sets
+        call.told, call.stamp, call.sets_before = told, self._stamp(), len(self.slots.log)
         call.arguments, self._arguments = self._arguments, []
         call.assigned = any([leaf.assigned for leaf in self.tracer.gradients.leaves.values()])
         self.calls.append(call)

@@ -94,6 +94,7 @@ class Decided:
         loads: whether it may have read what was in them before
         puts_before: whether they have to be set before what Python does when all has been computed
         puts_last: whether they have to be set behind it
+        ahead: which of them, by index, are set before it anyway
         shared: which of these are ("result", i), ("argument", i), or ("told", i) as another one
         closed: the results that nothing flows through any more, for a backward inside has freed what that needs: by
             index, where their history led to, an argument or a captured leaf
@@ -118,6 +119,7 @@ class Decided:
     loads: tuple[bool, ...] = ()
     puts_before: bool = False
     puts_last: bool = False
+    ahead: frozenset[int] = frozenset()
     inference: tuple[int, ...] = ()
     leaves: bool = False
 
@@ -312,6 +314,10 @@ class JointTracer(Tracer):
         """See there. What the function makes itself it may change."""
         if not is_young(thing):
             raise GraphError(message("compile", f"{what}: a compiled call would not do it again"))
+
+    def sets(self, thing: Any, name: str) -> None:
+        if not is_young(thing):
+            self.hosts.slots.sets_ahead(Slot(vars(thing), name, f"{type(thing).__name__}.{name}", thing))
 
     def hooked(self, node: Node) -> None:
         """See there. On a tensor from outside it would stay, and there would be one more after each call."""

@@ -189,7 +189,7 @@ class HostCall:
         self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
         self.arguments: list[tuple[Any, int]] = []  # the same of arguments, which it looks at when it is done
         self.stamp: tuple[int, ...] = ()
-        self.sets_before = 0  # how many statements had set slots
+        self.sets_before = 0  # how many slots had been set
         self.looks_into: list[Any] = []  # the entries that it names, see `Slot.identity`
 
     @property

@@ -74,13 +74,17 @@ class Order:
         for call in self.calls if slots.every else ():
             if any([(id(held), key) in slots for held, key in call.changes]):
                 raise self._refused(call, "it sets what the function sets, too")
-            sees = not (call.trusted or call.drawn) and (not call.blind or any([x in slots for x in call.looks_into]))
-            if sees and (call.first or call.early) and call.sets_before:
+            if call.trusted or call.drawn:
+                continue
+            seen = [(i, slot) for i, slot in enumerate(slots.log) if not call.blind or slot in call.looks_into]
+            late = not (call.first or call.early)
+            if not late and any([i < call.sets_before for i, _ in seen]):
                 raise self._refused(call, "it may look at what the function has set")
-            if sees and not (call.first or call.early):
-                behind |= {call.sets_before > 0} if call.sets_before in (0, slots.sets) else {True, False}
-                if len(behind) > 1:
-                    raise self._refused(call, "it may look at what the function sets before and behind it")
+            if any([i >= call.sets_before and slot in slots.ahead for i, slot in seen]) and late:
+                raise self._refused(call, "it may look at what the function sets behind it")
+            behind |= {i < call.sets_before for i, slot in seen if late and slot not in slots.ahead}
+            if len(behind) > 1:
+                raise self._refused(call, "it may look at what the function sets before and behind it")
         self.puts_before = behind == {True}
         return behind == {False}
 

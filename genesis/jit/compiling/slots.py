@@ -120,7 +120,8 @@ class Slots:
         self.known = {slot.identity(): slot for slot in known}
         self.late: dict[Any, Slot] = {}  # those that were read as they are before they were set
         self.before: dict[Any, Any] = {}
-        self.sets = 0  # how many statements have been run
+        self.log: list[Any] = []  # those that were set, one after the other, by identity
+        self.ahead = set[Any]()  # those that are put before what Python does when all has been computed
         self.is_over = False  # whether the function has returned: what is set in its backward is lost
 
     def __contains__(self, identity: Any) -> bool:
@@ -129,6 +130,11 @@ class Slots:
     @property
     def every(self) -> list[Slot]:
         return [*self.known.values(), *self.late.values()]
+
+    @property
+    def has_run(self) -> bool:
+        """Whether statements of the program have set some."""
+        return any([at not in self.ahead for at in self.log])
 
     @contextmanager
     def holding(self, loaded: Iterable[Any]) -> Iterator[None]:
@@ -148,12 +154,18 @@ class Slots:
             self.before.clear()
             self.is_over = True
 
+    def sets_ahead(self, slot: Slot) -> None:
+        """This package is about to set one of which the function reads nothing that was in it before."""
+        slot.unread = True
+        self.ahead.add(slot.identity())
+        self.sets_them([slot])
+
     def sets_them(self, slots: Iterable[Slot]) -> None:
         """A statement is about to set some."""
         if self.is_over:
             raise NotKept(message("compile", "what a backward sets is not set again"))
-        self.sets += 1
         for slot in slots:
+            self.log.append(slot.identity())
             if slot.identity() not in self:
                 self.late[slot.identity()] = slot
                 self._remember(slot)

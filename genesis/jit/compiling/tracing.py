@@ -287,7 +287,7 @@ class Tracing:
                     raise ValueNeeded(str(error)).with_traceback(error.__traceback__) from None
                 raise
             finally:  # traces count writes, too
-                self.ran, self.failed = self.ran or bool(slots.sets or self.drawn), tracer.hosts.failed
+                self.ran, self.failed = self.ran or bool(slots.has_run or self.drawn), tracer.hosts.failed
                 self.begun = [Begun(*held) for held in (*[(b.state, b.states) for b in self.begun], *tracer.begun)]
         if titles := changed(kept):
             raise GraphError(f"{titles[0]} changes, and nothing shows where: a compiled call would not do it again")

@@ -10,6 +10,7 @@ from genesis.base.errors import ArgumentValueError, GraphError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.site import warn_user
+from genesis.core.graph.tracing import sets
 from genesis.nn.hooks import hooks_of
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
@@ -34,7 +35,9 @@ class _Computed:
         raise NotImplementedError
 
     def __call__(self, module: Any, inputs: Any) -> None:
-        setattr(module, self.name, self.compute(module, module.training))
+        weight = self.compute(module, module.training)
+        sets(module, self.name)
+        setattr(module, self.name, weight)
 
     def begin(self, module: Any) -> None:
         """Take the place of the parameter, whose name is free now."""
