@@ -129,18 +129,21 @@ class Unchanged:
         own = {k for k, (holder, *name) in sources.items() if (id(holder), *[n for n in name if n is not None]) in read}
         if own:
             self._leave_out(own)
-            known = [source for key, source in sources.items() if key not in own]
-            self.answers = lambda: [(holder, None if name is None else (name,)) for holder, name in known]
-            if self.thing is not None:
-                self.answers = partial(_without, self.thing, own)
+            if self.thing is None:
+                self.answers = self._but_left_out
+            else:
+                self.answers = partial(_without, self.thing, self.left_out)
 
     def leave_named(self, keys: Iterable[str]) -> None:
         """Some entries are of no matter."""
         own = {key for key in keys if key in self.state}
         if own:
-            known = [source for key, source in self.sources().items() if key not in own]
             self._leave_out(own)
-            self.answers = lambda: [(holder, None if name is None else (name,)) for holder, name in known]
+            self.answers = self._but_left_out
+
+    def _but_left_out(self) -> Answers:
+        known = [source for key, source in self.sources().items() if key not in self.left_out]
+        return [(holder, None if name is None else (name,)) for holder, name in known]
 
     def settle(self) -> None:
         """The trace is over: what is otherwise by now, the function changed itself; nothing can be said about it."""
@@ -153,7 +156,8 @@ class Unchanged:
         )
 
     def _leave_out(self, own: set[str]) -> None:
-        ask, self.state, self.left_out = self.ask, {k: v for k, v in self.state.items() if k not in own}, own
+        ask, self.state = self.ask, {k: v for k, v in self.state.items() if k not in own}
+        self.left_out = self.left_out | own
         self.ask = lambda: {k: v for k, v in ask().items() if k not in own}
         self.answers = lambda: None
 
