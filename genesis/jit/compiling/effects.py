@@ -30,6 +30,7 @@ from genesis.jit.compiling.reads import Reads
 from genesis.jit.compiling.stops import Effect, Leaked, Position, Stopped, position
 from genesis.jit.compiling.stores import (
     Store,
+    identities_of,
     kinds_asked_of,
     makes,
     names_of,
@@ -380,6 +381,8 @@ class Watch(Reads):
             raise Leaked(self._sources_of(frame))  # it is another class in a trace
         if self.numbers and any([not c or _is_whole(self._value(frame, c)) for c in numbers_asked_of(code)]):
             raise Leaked(self._sources_of(frame))
+        if self.numbers and any([_is_whole(self._value(frame, c)) for c in identities_of(code)]):
+            raise Leaked(self._sources_of(frame))  # small whole numbers are the same objects
         if self.known is not None:
             self._meet(frame, code)
 

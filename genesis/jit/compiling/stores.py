@@ -266,6 +266,19 @@ def numbers_asked_of(code: CodeType) -> tuple[Chain, ...]:
     return tuple(asked)
 
 
+@functools.lru_cache(maxsize=4096)
+def identities_of(code: CodeType) -> tuple[Chain, ...]:
+    """The chains on either side of each ``is``, where the other side is no constant."""
+    steps, chains = steps_of(code), list[Chain]()
+    for i, step in enumerate(steps):
+        right = begin_of(steps, i) if step.name == "IS_OP" else -1
+        left = begin_of(steps, right) if right > 0 else -1
+        sides = (steps[left:right], steps[right:i]) if left >= 0 else ()
+        if not any([len(side) == 1 and side[0].name == "LOAD_CONST" for side in sides]):
+            chains += [chain for side in sides if (chain := chain_of(side)) is not None]
+    return tuple(chains)
+
+
 def _end_of_call(steps: tuple[_Step, ...], begin: int) -> int:
     """Where what stands before the arguments of a call is called with them; their beginning if nobody knows."""
     height = 0

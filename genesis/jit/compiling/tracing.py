@@ -57,6 +57,7 @@ class Tracing:
     Attributes:
         read: floats of the outside that graphs ask for, for they change
         read_arguments: those among the arguments, and whole numbers that only decide: (structure, index)
+        tried: whole numbers among these that may do more than decide: no graph may be able to ask for them
         constant: those of both that no graph can ask for
         taken: the statements that Python does
         keeps: whether what computes with numbers is kept, too
@@ -70,6 +71,7 @@ class Tracing:
         self.name, self.original, self.fullgraph = name, original, fullgraph
         self.read: dict[Any, NumberEntry] = {}
         self.read_arguments: set[Any] = set()
+        self.tried: set[Any] = set()
         self.constant: set[Any] = set()
         self.taken = Taken()
         self.keeps = not fullgraph
@@ -89,8 +91,9 @@ class Tracing:
     def ask_for_argument(self, structure: Any, i: int, kind: type) -> None:
         """An argument is another number than before."""
         if (structure, i) not in self.constant:
-            asked = kind is float or self._only_decides(structure, i)
-            (self.read_arguments if asked else self.constant).add((structure, i))
+            self.read_arguments.add((structure, i))
+            if kind is not float and not self._only_decides(structure, i):
+                self.tried.add((structure, i))
 
     def _only_decides(self, structure: Any, i: int) -> bool:
         """Whether Python only decides by an argument; what it prints of it is taken out of the function."""
@@ -113,6 +116,7 @@ class Tracing:
                 constant = leak.args[0] & before
             except Exception:
                 constant = set()
+            constant = constant or (self.tried & self.read_arguments)
             self.constant |= constant or (set(self.read) | self.read_arguments)
             self.read = {at: entry for at, entry in self.read.items() if at not in self.constant}
             self.read_arguments -= self.constant
