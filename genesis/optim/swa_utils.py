@@ -12,6 +12,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import expect_function, explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import tracer
 from genesis.nn.module import Module
 from genesis.ops.creation.outside import tensor
 from genesis.optim.optimizer import Optimizer
@@ -118,7 +119,8 @@ class AveragedModel(Module):
         """Take a model into the average; the first one is copied."""
         mine, theirs = self._averaged_of(self.module), self._averaged_of(_expect_module("update_parameters", model))
         theirs = [x.to(a.device) for a, x in zip(mine, theirs, strict=True)]
-        if int(self.n_averaged) == 0:
+        active, none_yet = tracer.get(), self.n_averaged == 0
+        if none_yet if active is None else active.decide(none_yet):
             _copied(mine, theirs)
         elif mine:
             update = self.multi_avg_fn or _each(self.avg_fn or get_swa_avg_fn())
