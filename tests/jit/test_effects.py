@@ -11,6 +11,7 @@ import genesis
 from genesis import jit, nn
 from genesis.core.call import writes
 from genesis.func import grad, jvp, vmap
+from genesis.jit.compiling.effects import Watch
 from genesis.jit.gradients import Gradients
 from genesis.jit.memory import Memory
 from genesis.jit.traced import Traced
@@ -456,3 +457,18 @@ def views_are_new_memory(monkeypatch):
 def test_they_find_what_is_broken(monkeypatch, broken):
     broken(monkeypatch)
     assert check(60, seed=500_000)[1]
+
+
+def test_frames_that_have_ended_are_forgotten():
+    """What is made next may have the place of any: a frame outside, with a ``try``, would be taken for one of the function."""
+
+    def inner(x):
+        return x * 2
+
+    def outer(x):
+        return [inner(x) for _ in range(3)]
+
+    watch = Watch()
+    with watch:
+        outer(genesis.ones(2))
+    assert watch.codes >= {inner.__code__, outer.__code__} and not watch._frames

@@ -176,6 +176,8 @@ class Watch(Reads):
             self._entered(frame, code)
         elif event == "return":
             self._left(frame, code)
+            if not code.co_flags & 0x2A0:  # a generator may go on; what is made next may have the place of any other
+                self._frames.discard(id(frame))
 
     def _in_library(self, frame: FrameType, event: str, arg: Any) -> None:
         """Code of another package below its modules' ``forward``: what it writes into modules and
