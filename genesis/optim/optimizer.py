@@ -282,6 +282,11 @@ class Optimizer(Dependable):
     def _state_tensors(self) -> list[Tensor]:
         return [x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)]
 
+    def _asks_itself(self) -> bool:
+        """See there. A program's own optimizer reads its options as it does anything else."""
+        kinds = [c for c in type(self).__mro__ if issubclass(c, Optimizer) and c is not Optimizer]
+        return any([c.__module__.startswith("genesis.") for c in kinds])
+
     def _holders(self) -> dict[str, Any]:
         params = [p for group in self.param_groups for p in group["params"]]
         groups = {f"param_groups[{i}]": group for i, group in enumerate(self.param_groups)}

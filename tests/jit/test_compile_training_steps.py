@@ -144,6 +144,95 @@ def test_a_schedule_between_what_is_written_and_the_optimizer():
     alike(make, 2)
 
 
+class Lion(optim.Optimizer):
+    """As programs write it (Chen et al. 2023)."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.1):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @genesis.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in filter(lambda p: p.grad is not None, group["params"]):
+                lr, (b1, b2), state = group["lr"], group["betas"], self.state[p]
+                if len(state) == 0:
+                    state["mean"] = genesis.zeros_like(p)
+                p.data.mul_(1 - lr * group["weight_decay"])
+                update = state["mean"].clone().mul_(b1).add(p.grad, alpha=1 - b1).sign_()
+                p.add_(update, alpha=-lr)
+                state["mean"].mul_(b2).add_(p.grad, alpha=1 - b2)
+
+
+class OwnAdam(optim.Adam):
+    """Whose steps are this package's: it asks for the learning rate when the step is made."""
+
+
+@pytest.mark.parametrize("kind", [Lion, OwnAdam])
+def test_the_learning_rate_of_a_programs_own_optimizer(kind):
+    def make():
+        model = nn.Linear(4, 1)
+        optimizer = kind([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.02}], lr=0.05)
+
+        def step(x, y, i):
+            loss = F.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            for group in optimizer.param_groups:
+                group["lr"] *= 0.75
+            optimizer.step()
+            return loss
+
+        return step, lambda: [*numbers(model), *[group["lr"] for group in optimizer.param_groups]]
+
+    if kind is Lion:
+        alike(make, 2)
+        return
+    expected, state, _ = trained(make, False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it may be not compiled, and is right
+        genesis.manual_seed(0)
+        step, now = make()
+        run = genesis.compile(step)
+        losses = [run(genesis.randn(8, 4), genesis.randn(8, 1), i).item() for i in range(CALLS)]
+    assert losses == pytest.approx(expected, rel=1e-5) and now() == pytest.approx(state, rel=1e-5)
+
+
+def test_the_mode_of_a_model_is_set_and_a_loss_is_returned_as_a_number():
+    def make():
+        model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+        optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+        def train(x, y):
+            model.train()
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return float(loss)
+
+        @genesis.no_grad()
+        def score(x, y):
+            model.eval()
+            return F.mse_loss(model(x), y).item()
+
+        return model, train, score
+
+    results = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model, train, score = make()
+        if compiled:
+            train, score = genesis.compile(train), genesis.compile(score)
+        numbers_of = []
+        for _ in range(4):
+            x, y = genesis.randn(8, 4), genesis.randn(8, 1)
+            numbers_of += [train(x, y), model.training, score(x, y), model.training]
+        results.append(numbers_of)
+    assert results[1] == pytest.approx(results[0], rel=1e-5)
+    assert all(type(x) in (float, bool) for x in results[1])
+    assert "not compiled" not in train.explain() and "not compiled" not in score.explain()
+
+
 FUNCTIONS = {
     "a factor": lambda x, i: x * (0.5 * (i + 1)),
     "a cosine": lambda x, i: x * math.cos(i / 10),

@@ -56,6 +56,10 @@ class Dependable:
         """Other things of the kind inside of it, by name."""
         return iter(())
 
+    def _asks_itself(self) -> bool:
+        """Whether code of this package tells a trace of the numbers in its dictionaries."""
+        return True
+
     def _holders(self) -> dict[str, Any]:
         """The dictionaries that its numbers and counts are in, by name."""
         return {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CellType, FunctionType, MemberDescriptorType
@@ -260,12 +261,24 @@ def _slot(target: ast.expr, cells: Mapping[str, CellType], own: set[str], scope:
     if isinstance(target, ast.Attribute):
         return _attribute(held, target.attr, title)
     key = _value(target.slice, cells, scope)
-    if held is UNKNOWN or key is UNKNOWN or type(held) not in (dict, list) or "params" in held:
+    if held is UNKNOWN or key is UNKNOWN or type(held) not in (dict, list):
+        return None
+    if "params" in held and not (key == "lr" and _is_read_by_the_program(held)):
         return None  # options of an optimizer it asks for itself, when it has a step
     if is_young(held):
         return _NOTHING
     fits = type(key) is int and 0 <= key < len(held) if type(held) is list else type(key) in (int, str)
     return Slot(held, key, title) if fits else None
+
+
+def _is_read_by_the_program(group: dict[str, Any]) -> bool:
+    """Whether the options are those of optimizers of the program's own."""
+    lists = [x for x in gc.get_referrers(group) if type(x) is list]
+    holders = gc.get_referrers(*lists) if lists else []
+    stores = [x for x in holders if type(x) is dict]
+    holders += gc.get_referrers(*stores) if stores else []
+    owners = [x for x in holders if isinstance(x, Dependable) and any([group is g for g in x._holders().values()])]
+    return bool(owners) and not any([owner._asks_itself() for owner in owners])
 
 
 def _attribute(held: Any, name: str, title: str) -> Any:

@@ -316,7 +316,9 @@ class Reading:
         for array in _written_by(function, node):
             if isinstance(held := self.value(array), np.ndarray) or held is COMPUTED:
                 self._changed(held, array)
-        self.call.may_raise = self.call.may_raise or not isinstance(function, BuiltinFunctionType)
+        self.call.may_raise = self.call.may_raise or not (
+            isinstance(function, BuiltinFunctionType) or self._takes_out(function, node)
+        )
         if function is COMPUTED:
             return
         if isinstance(function, _IN_C):
@@ -343,6 +345,17 @@ class Reading:
             self.call.draws = self.call.draws or not known
             self.call.raises |= any([function is vars(builtins).get(name, sys) for name in _EXITS])
         self.call.blind = self.call.blind and known
+
+    def _takes_out(self, function: Any, node: ast.Call) -> bool:
+        """Whether a call only takes the number out of a tensor of the trace: ``x.item()``, ``float(x)``."""
+        (x,) = node.args if len(node.args) == 1 and not node.keywords else (None,)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+            x = node.func.value
+        elif function is not float:
+            return False
+        own = isinstance(x, ast.Name) and x.id in self.cells and is_set(self.cells[x.id])
+        held = contents(self.cells[x.id]) if own else None  # type: ignore[union-attr]
+        return isinstance(held, Number) or (isinstance(held, Tensor) and held.numel() == 1 and not held.is_complex())
 
     def _handed_to_a_writer(self, node: ast.Call) -> None:
         """A function of the program gets containers, and may change their items."""
