@@ -229,9 +229,6 @@ class Tracer(AskedNumbers):
     def changes(self, thing: Any, what: str) -> None:
         """Something of an object is about to change; a subclass may refuse that."""
 
-    def sets(self, thing: Any, name: str) -> None:
-        """An attribute of an object is about to be set; a subclass may do that at each call."""
-
     def hooked(self, node: Any) -> None:
         """A hook is about to be put on a node; a subclass may refuse that."""
 
