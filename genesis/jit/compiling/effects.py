@@ -55,7 +55,7 @@ _STANDING = HostNumber, Number, HostValue  # for what is another one at each cal
 _LOOKING, _WRITING = "says what a tensor is", "writes to items of one"
 _LOOKS = [
     "shape", "dtype", "device", "ndim", "size", "dim", "numel", "itemsize", "element_size", "nbytes", "stride",
-    "is_contiguous", "__len__", "requires_grad", "is_leaf", "grad_fn",
+    "is_contiguous", "is_floating_point", "__len__", "requires_grad", "is_leaf", "grad_fn",
 ]  # fmt: skip  # of tensors: they say what one is
 
 
