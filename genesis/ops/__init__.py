@@ -36,7 +36,7 @@ from genesis.ops.creation import (
 )
 from genesis.ops.fourier import short_time, transforms
 from genesis.ops.fourier import windows as signal_windows
-from genesis.ops.indexing import assign, gather, index, mask, parts, rows, scattered
+from genesis.ops.indexing import assign, gather, index, mask, parts, rows, scatter, scattered
 from genesis.ops.learning import (
     activation,
     attention,
@@ -131,6 +131,7 @@ MODULES = (
     index,
     assign,
     gather,
+    scatter,
     rows,
     mask,
     create,

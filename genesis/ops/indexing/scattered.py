@@ -11,7 +11,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.sequences import arange
-from genesis.ops.indexing.gather import scatter_reduce
+from genesis.ops.indexing.scatter import scatter_reduce
 from genesis.ops.shapes.join import stack
 
 _ALL = "fcib"
