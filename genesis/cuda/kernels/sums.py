@@ -1,4 +1,4 @@
-"""Elements that indices name, written and added to: `put`, `place` and `scatter_sum`.
+"""Elements that indices name, written and added to: `put`, `place` and `scatter_sum`; and compared with every place.
 
 Sums are the same each time: which elements go to the same place is known by sorting the places, with the position below, and
 each place is summed by one lane, and a whole row by one program (`segments`), in the order of the positions. Of elements written
@@ -16,6 +16,8 @@ import numpy as np
 
 from genesis.arrays.spec import contiguous_strides
 from genesis.core.call.halves import HALVES
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import wrap
 from genesis.cuda.arrays import MEMORY, CudaArray
 from genesis.cuda.kernels import moves, segments
 from genesis.cuda.kernels.gathers import CHECKED, INDEX, WRAPPED, Named, _safe, bits, index_at, named, without_mask
@@ -24,6 +26,7 @@ from genesis.cuda.kernels.moves import broadcast, contiguous
 from genesis.cuda.kernels.networks import sort_rows
 from genesis.cuda.kernels.sorts import LAST, LOW, to_sort
 from genesis.cuda.runtime.streams import current
+from genesis.ops.indexing.scatter import scatter_dense
 
 I32 = np.dtype(np.int32)
 
@@ -270,4 +273,9 @@ def add_at(input: CudaArray, indices: CudaArray | None, shape: Sequence[int], ke
     return summed(out, goal, own, Placed(indices, only, of_index.reached), x, _about(target))
 
 
-KERNELS = {"put": put, "place": add_at, "scatter_sum": scatter_sum}
+def scatter_combined(input: CudaArray, value: CudaArray, dim: int, index: CudaArray, reduce: str) -> Any:
+    with no_grad():
+        return scatter_dense(wrap(input), wrap(value), dim, index, reduce)._array
+
+
+KERNELS = {"put": put, "place": add_at, "scatter_sum": scatter_sum, "scatter_combined": scatter_combined}

@@ -192,7 +192,7 @@ def scatter_reduce(
         mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
         return where(hits > 0, mean, input)
     recording = grad_mode.get() and (own.requires_grad or part.requires_grad)
-    combined = _scatter_slow if isinstance(array, np.ndarray) else _scatter_dense
+    combined = _scatter_slow if isinstance(array, np.ndarray) else scatter_dense
     if own.device == CPU and own.dtype is part.dtype and not LEVELS and not (recording and reduce == "prod"):
         combined = _scatter_combined
     if not recording or reduce == "prod" or not (own.is_floating_point() and part.is_floating_point()):
@@ -223,11 +223,11 @@ def _scatter_combined(own: Tensor, part: Tensor, d: int, array: Any, reduce: str
     return scatter_combined(own, part, d, wrap(array), reduce)  # type: ignore[no-any-return]
 
 
-def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
-    """The same where the index is known to a transform only: every element against every place along the dimension."""
+def scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    """The same where the index is known to a transform only, or lies on a device: every element against every place along the dimension."""
     if not array.ndim:
         own, part, array = own.unsqueeze(0), part.unsqueeze(0), wrap(array).unsqueeze(0)._array
-        return _scatter_dense(own, part, 0, array, reduce).squeeze(0)
+        return scatter_dense(own, part, 0, array, reduce).squeeze(0)
     positions = wrap(placed(np.arange(own.shape[d]), own.device))
     hit = wrap(array).movedim(d, -1).unsqueeze(-1) == positions  # (..., elements, places)
     spread = where(hit, part.movedim(d, -1).unsqueeze(-1), _neutral(reduce, part))
