@@ -6,6 +6,7 @@ and changes it.
 
 from __future__ import annotations
 
+import linecache
 import math
 import warnings
 
@@ -825,3 +826,47 @@ def test_functions_of_math_are_the_ones_of_python_behind_a_trace():
     step = genesis.compile(lambda x: x * math.cos(0.5))
     step(genesis.ones(2))
     assert (math.cos, math.floor) == before
+
+
+MADE_OF_TEXT = """
+class Tally:
+    def __init__(self):
+        self.steps, self.state = 0, {"n": 0}
+
+    def bump(self):
+        self.steps += 1
+        self.state["n"] += 1
+
+    def add(self, loss):
+        self.bump()
+
+    def keep(self, loss):
+        self.loss = loss
+"""
+BESIDE = {
+    "an attribute behind": ["tally.add(1.0)", "tally.steps += 1"],
+    "an entry behind": ["tally.add(1.0)", "tally.state['n'] += 1"],
+    "an attribute before": ["tally.steps += 1", "tally.add(1.0)"],
+    "another attribute": ["tally.keep(1.0)", "tally.steps += 1"],
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_functions_without_source_set_what_the_step_sets(beside, recwarn):
+    """Python runs them whole: what they set is not lost by what the step makes of the values before."""
+    scope = {}
+    exec(MADE_OF_TEXT, scope)
+
+    def steps(compiled):
+        tally = scope["Tally"]()
+        lines = [f"def step(x, tally=tally):\n    {BESIDE[beside][0]}\n    {BESIDE[beside][1]}\n    return x * 2\n"]
+        name = f"<functions without source {beside} {compiled}>"
+        linecache.cache[name] = (len(lines[0]), None, lines[0].splitlines(True), name)
+        exec(compile(lines[0], name, "exec"), made := {"tally": tally})
+        step = genesis.compile(made["step"]) if compiled else made["step"]
+        for _ in range(4):
+            step(genesis.ones(3))
+            yield tally.steps, tally.state["n"]
+
+    assert list(steps(True)) == list(steps(False))
+    assert not recwarn

@@ -160,6 +160,7 @@ class HostCall:
         asks: numbers that it changes, and others read as they were before
         trusted: whether it is of this package: who reads what it changes says so
         modes: what opens the modes that it stands in, where they are not those of the call
+        may_set: names of attributes and entries that functions of the program that it calls may set
         looks: the containers that what it gives may be a part of
         changes_given: whether it writes to what others before it give
         drawn: whether it does no more than draw random numbers that can be set back
@@ -177,6 +178,7 @@ class HostCall:
         self.feeds, self.asks = frozenset[Var](), list[Callable[[], float]]()
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
         self.trusted = self.drawn = self.changes_given = False
+        self.may_set = set[Any]()
         self.looks: list[Any] = []
         self.gives: list[tuple[int, Any]] = []
         self.number: Any = None

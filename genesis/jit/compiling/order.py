@@ -76,6 +76,8 @@ class Order:
                 raise self._refused(call, "it sets what the function sets, too")
             if call.trusted or call.drawn:
                 continue
+            if any([i >= call.sets_before and key in call.may_set for i, (_, key) in enumerate(slots.log)]):
+                raise self._refused(call, "it may set what the function sets behind it")
             seen = [(i, slot) for i, slot in enumerate(slots.log) if not call.blind or slot in call.looks_into]
             late = not (call.first or call.early)
             if not late and any([i < call.sets_before for i, _ in seen]):

@@ -88,6 +88,13 @@ def stores_of(code: CodeType) -> tuple[Store, ...]:
     return tuple(stores)
 
 
+def sets_names(code: CodeType) -> set[str]:
+    """The names of the attributes, globals and entries that code may set: of an entry any text that is in the code."""
+    stores = stores_of(code)
+    texts = [x for x in code.co_consts if isinstance(x, str)] if any([not store.name for store in stores]) else []
+    return {store.name.rpartition(" ")[2] for store in stores} | set(texts)
+
+
 def sets_gradients(code: CodeType) -> bool:
     """Whether code may set the ``.grad`` of something."""
     by_name = "setattr" in code.co_names and "grad" in code.co_consts

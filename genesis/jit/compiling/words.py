@@ -38,6 +38,7 @@ from genesis.jit.compiling.leaves import (
 from genesis.jit.compiling.library import original_of
 from genesis.jit.compiling.pure import only_reads
 from genesis.jit.compiling.stops import Anew
+from genesis.jit.compiling.stores import sets_names
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.writers import (
     ARRAY_WRITES,
@@ -335,6 +336,7 @@ class Reading:
             self.call.raises = self.call.raises or inside.__name__ in _EXITS
             functions = [] if known else [*functions_in(inside, set())]
             self.call.sees_gradients |= any(["grad" in f.__code__.co_names for f in functions])
+            self.call.may_set |= {name for f in (*functions, *_methods_of(function)) for name in sets_names(f.__code__)}
             if any([changes_items(f.__code__) for f in functions]):
                 self._handed_to_a_writer(node)
         elif function is UNKNOWN:
@@ -409,6 +411,18 @@ class Reading:
             self.call.blind = self.call.blind and isinstance(value, BuiltinFunctionType)
         elif isinstance(value, Tensor | Dependable) or not _is_foreign(_file_of(type(value))):
             self.call.blind = False
+
+
+def _methods_of(function: Any) -> Iterator[FunctionType]:
+    """The other methods that a method calls by name, and what these call."""
+    seen, pending = set[FunctionType](), [function.__func__] if isinstance(function, MethodType) else []
+    while pending:
+        names = pending.pop().__code__.co_names
+        methods = [getattr(type(function.__self__), name, None) for name in names]
+        new = [f for f in methods if isinstance(f, FunctionType) and f not in seen]
+        seen.update(new)
+        pending += new
+        yield from new
 
 
 def _written_by(function: Any, node: ast.Call) -> list[ast.expr]:
