@@ -11,8 +11,8 @@ from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, native, tops
-from genesis.kernels.native import runtime
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.llvm import loops, tops
 
 _I64 = np.dtype(np.int64)
 
@@ -23,16 +23,13 @@ def _fits(x: Any, k: int, dim: int, largest: bool) -> bool:
 
 
 @functools.cache
-def _loop(largest: bool) -> Any:
-    code = tops.of_rows(loops.width() // 4, largest)
-    return native.nest("positions", code, len(tops.POINTERS), len(tops.SIZES))
+def _loop(largest: bool) -> Nest:
+    return Nest("positions", tops.of_rows(loops.width() // 4, largest), len(tops.POINTERS), len(tops.SIZES))
 
 
 @attach("top_positions", np.ndarray, when=_fits)
 def top_positions(input: Any, k: int, dim: int, largest: bool) -> Any:
     length = input.shape[-1]
     out = memory.empty((*input.shape[:-1], k), _I64)
-    slices = 1 if input.size < LARGE["for threads"] else None
-    addresses = [memory.address(a) for a in (input, out)]
-    runtime.in_slices(_loop(largest), addresses, out.size // k, (length, k), slices)
+    _loop(largest)((input, out), out.size // k, (length, k), input.size >= LARGE["for threads"])
     return out
