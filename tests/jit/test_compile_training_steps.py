@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
+import numpy as np
 import pytest
 
 import genesis
@@ -122,26 +123,27 @@ def test_averages_of_models_behind_a_schedule():
     alike(make, 2)
 
 
-@pytest.mark.filterwarnings("ignore:.*before optimizer")
-def test_a_schedule_between_what_is_written_and_the_optimizer():
-    def make():
-        model = nn.Linear(4, 1)
-        optimizer = optim.Adam(model.parameters(), lr=0.1)
-        schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
-        mean = genesis.zeros(4)
+@pytest.mark.filterwarnings("ignore:compile")  # it may run as it is
+def test_a_scale_that_is_updated_before_the_next_loss():
+    def trained(compiled):
+        genesis.manual_seed(0)
+        model = nn.Linear(4, 4)
+        optimizer = optim.SGD(model.parameters(), lr=0.05)
+        scaler = genesis.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
 
-        def step(x, y, i):
-            optimizer.zero_grad()
-            mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
-            loss = F.mse_loss(model(x - mean), y)
-            loss.backward()
-            schedule.step()
-            optimizer.step()
-            return loss
+        def step(x):
+            scaler.step(optimizer)
+            scaler.update()
+            scaler.scale((model(x) * x).mean()).backward()
 
-        return step, lambda: [*numbers(model), *schedule.get_last_lr(), schedule.last_epoch, *mean.tolist()]
+        scaler.scale(model(genesis.ones(6, 4)).mean()).backward()
+        run = genesis.compile(step) if compiled else step
+        for k in range(5):
+            run(genesis.full((6, 4), k + 1.0))
+        return [model.bias.grad.tolist(), model.weight.tolist(), scaler.get_scale()]
 
-    alike(make, 2)
+    for a, b in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 class Lion(optim.Optimizer):

@@ -270,19 +270,6 @@ class Hosts(Order):
                 elif name is not None:
                     held[name] = before
 
-    @contextmanager
-    def as_before(self) -> Iterator[None]:
-        """What was there before statements that change it is there again, for a block: an example of it is asked for."""
-        now = [(held, name, held[name]) for held, name, before in self._changed if _is_put(held, name, before)]
-        try:
-            for held, name, before in reversed(self._changed):
-                if _is_put(held, name, before):
-                    held[name] = before
-            yield
-        finally:
-            for held, name, value in now:
-                held[name] = value
-
     def _change(self, held: Any, name: Any, call: int, title: str) -> None:
         """A statement changes something: who reads it in the trace from now on, gets a `HostValue`."""
         if isinstance(held, CellType):
@@ -294,11 +281,6 @@ class Hosts(Order):
         else:
             before = None
         self._changed.append((held, name, before))
-
-
-def _is_put(held: Any, name: Any, before: Any) -> bool:
-    """Whether a `HostValue` stands for an entry of a dictionary that was there."""
-    return isinstance(held, dict) and name is not None and before is not UNKNOWN
 
 
 def _made_anew(x: Any, title: str) -> NotKept:

@@ -245,10 +245,6 @@ class JointTracer(Tracer):
     def kept(self) -> int:
         return len(self.hosts.calls)
 
-    def _number(self, ask: Callable[[], float], after: int, free: bool, whole: bool = False) -> HostNumber:
-        with self.hosts.as_before():  # a call asks behind the statement that changes it
-            return super()._number(ask, after, free, whole)
-
     def _made_of(self, formula: Formula, parts: list[HostNumber], whole: bool) -> HostNumber:
         """See there. An error would come of it in a call, not in the trace: where the function catches it, it is refused."""
         exact = formula.name.strip("_").removeprefix("r") in ("add", "sub", "mul", "neg", "pos", "abs")

@@ -63,7 +63,7 @@ class Order:
                 raise self._refused(call, "it writes to tensors")
             if any([self._holds(x) for x, _ in call.changes if isinstance(x, np.ndarray)]):
                 raise self._refused(call, "it writes to an array whose memory a tensor has")
-            if call.early and any(call.stamp[:2]) and (call.told or not call.trusted):
+            if call.early and any(call.stamp[:2]):
                 raise self._refused(call)
             if call.early and call.sees_gradients and call.assigned:
                 raise self._refused(call, "a .grad that it may look at is set or removed before it")

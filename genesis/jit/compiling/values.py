@@ -191,6 +191,7 @@ class Values:
         tracer, known = self.tracer, self._known
         for capture in (*tracer.arguments, *tracer.memory.captures.values()):
             known[capture.var] = wrap(capture.array)
+        known |= {v: float(ask()) for v, ask in tracer.numbers if v not in known}
         for leaf in tracer.gradients.leaves.values():
             if leaf.var is not None and leaf.var not in known:
                 spec = leaf.var.spec
@@ -200,8 +201,6 @@ class Values:
             if any(v in wanted and v not in known for v in call.outs):
                 needed.append(call)
                 wanted |= set(call.inputs)
-        with tracer.hosts.as_before():  # type: ignore[attr-defined]
-            known |= {v: float(ask()) for v, ask in tracer.numbers if v in wanted and v not in known}
         with no_grad():
             for call in reversed(needed):
                 known |= zip(call.outs, self._results(call), strict=True)
