@@ -19,7 +19,7 @@ from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.llvm import adding, loops, native
 from genesis.ops.indexing.adding import DENSE, row_numbers
-from genesis.ops.indexing.keys import explain_index
+from genesis.ops.indexing.keys import all_within, explain_index
 from genesis.ops.reductions.along import resized
 
 _I64 = np.dtype(np.int64)
@@ -177,9 +177,7 @@ def _within(index: Any, size: int) -> Any:
 
 
 def _is_outside(numbers: Any, size: int) -> bool:
-    return (
-        numbers.size > 0 and np.maximum.reduce(numbers.reshape(-1).view(np.uint64)) >= size
-    )  # negative ones are large
+    return numbers.size > 0 and not all_within(numbers, size)
 
 
 @functools.cache

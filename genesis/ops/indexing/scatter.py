@@ -27,6 +27,11 @@ from genesis.ops.pointwise.choice import gate, where
 _ALL = "fcib"
 _AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
 _UFUNCS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+_COMBINE: dict[str, Any] = {
+    "prod": lambda a, b: a * b,
+    "amax": lambda a, b: a.maximum(b),
+    "amin": lambda a, b: a.minimum(b),
+}
 
 
 @indexing(
@@ -224,7 +229,9 @@ def _scatter_combined(own: Tensor, part: Tensor, d: int, array: Any, reduce: str
 
 
 def scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
-    """The same where the index is known to a transform only, or lies on a device: every element against every place along the dimension."""
+    """The same where the index is known to a transform only, or lies on a device: every element against every place along
+    the dimension.
+    """
     if not array.ndim:
         own, part, array = own.unsqueeze(0), part.unsqueeze(0), wrap(array).unsqueeze(0)._array
         return scatter_dense(own, part, 0, array, reduce).squeeze(0)
@@ -235,9 +242,8 @@ def scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) ->
         spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)
     ).movedim(-1, d)
     head = tuple(slice(0, n) for n in extremes.shape)
-    combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
     out = own.clone(memory_format=contiguous_format)
-    out[head] = combine(own[head], extremes)
+    out[head] = _COMBINE[reduce](own[head], extremes)
     return out
 
 
@@ -264,11 +270,10 @@ def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) ->
     rank = np.empty(flat.size, np.int64)
     rank[order] = np.arange(flat.size) - starts
     out, values = own.reshape(-1), part.reshape(-1)
-    combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
     for r in range(int(rank.max()) + 1 if flat.size else 0):
         chosen = np.flatnonzero(rank == r)
         at = wrap(flat[chosen])
-        out = out.index_copy(0, at, combine(out[at], values[wrap(chosen)]))
+        out = out.index_copy(0, at, _COMBINE[reduce](out[at], values[wrap(chosen)]))
     return out.reshape(own.shape)
 
 
