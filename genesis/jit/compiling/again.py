@@ -1,7 +1,8 @@
-"""Memory of gradients that a call uses again: nobody but the leaves has those that the call before made.
+"""Gradients that a call uses again: nobody but the leaves has those that the call before made, nor did anything to them.
 
-A step that sets ``.grad`` to None and makes new ones then needs no memory, whose making takes longer than the work on
-small ones. Native code looks whether it is so, see `identity.Rows.alone`; what anybody else has is left to them.
+A step that sets ``.grad`` to None and makes new ones then writes into the old, and nobody can tell; to make tensors and
+their memory takes longer than the work on small ones. Native code looks whether it is so, see `identity.Rows.alone`; what
+anybody else has is left to them.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ class Again:
     """The arrays of gradients that the call before made.
 
     Attributes:
-        arrays: those, or nothing; they are what the rows look for
+        arrays: of those, or nothing; they are what the rows look for
     """
 
-    __slots__ = ("_calls", "_count", "_rows", "_wait", "arrays")
+    __slots__ = ("_calls", "_nodes", "_rows", "_wait", "arrays")
 
     def __init__(self, rows: Rows, nodes: Sequence[Any]) -> None:
         for node in nodes:
             rows.alone(node, "_grad")
         self.arrays: tuple[Any, ...] = ()
-        self._rows, self._count = rows, len(nodes)
+        self._rows, self._nodes = rows, nodes
         self._calls, self._wait = 0, 0
 
     def keep(self, values: tuple[Any, ...]) -> None:
-        """New ones have been made. Where somebody often has them it is tried ever less often."""
+        """New ones have been made, and are where they belong. Where somebody often has them it is tried ever less often."""
         if self._wait:
             self._wait -= 1
             return
-        self.arrays = values[-self._count :]
-        self._rows.expect(self.arrays)
+        self.arrays = values[-len(self._nodes) :]
+        self._rows.expect([node._grad for node in self._nodes])
         self._wait = self._calls = min(2 * self._calls + 1, LONGEST)
 
 

@@ -192,8 +192,11 @@ def _computed(
     settled = [
         f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
     ]
-    settled += [*_counted(text, graph), *_set_gradients(text, graph, step)]
-    settled += [] if again is None else [f"if not kept: {text.name(again)}.keep(values)"]
+    settled += _counted(text, graph)
+    gone, new = _set_gradients(text, graph, step)
+    if again is not None:  # where they are kept, those that are there are the new ones
+        new = ["if not kept:", *["    " + line for line in (*new, f"{text.name(again)}.keep(values)")]]
+    settled += [*gone, *new]
     settled += [f"{f'x{x}' if x.__class__ is int else text.name(x)}.requires_grad_({now})" for x, now in decided.turned]
     settled += [f"{text.name(module.__dict__)}['training'] = {now}" for module, now in decided.modes]
     if not settled and not graph.program.writes:
@@ -303,26 +306,28 @@ def _counted(text: Text, graph: Graph) -> Iterator[str]:
         yield f"    if c is not None: {one}"
 
 
-def _set_gradients(text: Text, graph: Graph, step: Any) -> Iterator[str]:
-    """The ``.grad`` of leaves is new, or gone."""
+def _set_gradients(text: Text, graph: Graph, step: Any) -> tuple[list[str], list[str]]:
+    """The ``.grad`` of leaves is gone, or new."""
     text.scope["make"] = object.__new__
     program, tensors = graph.program, _leaf_tensors(graph)
+    gone, new = list[str](), list[str]()
     at = len(step.returns) - sum(w.value is not None and not here for w, here in _writes(graph, step))
     for w, here in _writes(graph, step):
         if w.of_gradient:
             grad = _grad_of(text, tensors[w.index])
             if w.value is None:
-                yield f"{grad} = None"
+                gone.append(f"{grad} = None")
             elif here:
-                yield f"if g{w.index} is None: {grad} = wrap(b{w.index})"
+                new.append(f"if g{w.index} is None: {grad} = wrap(b{w.index})")
             elif w.kind == "new grad" or program.leaves[w.index].present is False:
-                yield f"new = make(Tensor); new._array = values[{at}]; new._node = new._counter = new._view = None"
-                yield f"{grad} = new"  # `wrap`, without a call
+                new.append("new = make(Tensor); new._node = new._counter = new._view = None")  # `wrap`, without a call
+                new.append(f"new._array = values[{at}]; {grad} = new")
             else:
-                yield f"if g{w.index} is None: {grad} = wrap(values[{at}])"
+                new.append(f"if g{w.index} is None: {grad} = wrap(values[{at}])")
                 text.scope["overwritten"] = _overwritten
-                yield f"else: overwritten(g{w.index}._array, values[{at}])"
+                new.append(f"else: overwritten(g{w.index}._array, values[{at}])")
         at += w.value is not None and not here
+    return gone, new
 
 
 def _overwritten(target: Any, source: Any) -> None:

@@ -19,14 +19,14 @@ import numpy as np
 from genesis.core.graph.tensor import Tensor
 from genesis.kernels.llvm import native
 
-WORD, DICT, LIST, ENTRY, ALONE = 1, 2, 3, 4, 5  # kinds of rows
+WORD, DICT, LIST, ENTRY, STILL, HELD, BARE = 1, 2, 3, 4, 5, 6, 7  # kinds of rows
 ANY = 1  # for a value: no object is there
 _SIZE = ctypes.sizeof(ctypes.c_void_p)
 
 # whether all is as the rows say, until one of kind 0. A row is: an address, and the word that is there; a dictionary, how
 # many entries it has, and their keys and values in its order; a list, how many items it has, and these; a dictionary, a
-# key, and its value or 0; where a tensor is, its class, where in it its array is, and that: behind all others, and 2 is
-# returned if anything else has the tensor, or anything else but it and one more the array
+# key, and its value or 0. Behind all these, 2 is returned if not: an address, and the word that is there; an object, and
+# how many have it; a dictionary that has no entries
 _UNCHANGED = """
 define i32 @unchanged(ptr %table) {
 entry:
@@ -46,7 +46,7 @@ entry:
   %value_at = alloca ptr
   br label %row
 row:
-  %at = phi ptr [ %rows, %entry ], [ %more, %word ], [ %after_entry, %entry_of_dict ], [ %entry_at, %in_dict ], [ %item_here, %in_list ], [ %after_alone, %of_two ]
+  %at = phi ptr [ %rows, %entry ], [ %more, %word ], [ %after_entry, %entry_of_dict ], [ %entry_at, %in_dict ], [ %item_here, %in_list ], [ %more, %still ], [ %more, %held ], [ %more, %bare ]
   %thing_at = getelementptr i64, ptr %at, i64 1
   %second_at = getelementptr i64, ptr %at, i64 2
   %more = getelementptr i64, ptr %at, i64 3
@@ -54,7 +54,7 @@ row:
   %kind = load i64, ptr %at
   %thing = load ptr, ptr %thing_at
   %second = load i64, ptr %second_at
-  switch i64 %kind, label %yes [ i64 1, label %word i64 2, label %dict i64 3, label %list i64 4, label %entry_of_dict i64 5, label %alone ]
+  switch i64 %kind, label %yes [ i64 1, label %word i64 2, label %dict i64 3, label %list i64 4, label %entry_of_dict i64 5, label %still i64 6, label %held i64 7, label %bare ]
 word:
   %now = load i64, ptr %thing
   %same_word = icmp eq i64 %now, %second
@@ -110,30 +110,19 @@ seen_item:
   %next_item = getelementptr i64, ptr %item_here, i64 1
   %next_i = add i64 %i, 1
   br label %in_list
-alone:
-  %tensor = load ptr, ptr %thing
-  %none_there = icmp eq ptr %tensor, null
-  br i1 %none_there, label %shared, label %of_class
-of_class:
-  %class_at = getelementptr i64, ptr %tensor, i64 1
-  %class = load i64, ptr %class_at
-  %same_class = icmp eq i64 %class, %second
-  br i1 %same_class, label %of_one, label %shared
-of_one:
-  %holders = load i32, ptr %tensor
-  %one = icmp eq i32 %holders, 1
-  %offset = load i64, ptr %more
-  %array_at = getelementptr i8, ptr %tensor, i64 %offset
-  %array = load ptr, ptr %array_at
-  %wanted_array = load ptr, ptr %after_entry
-  %same_array = icmp eq ptr %array, %wanted_array
-  %its = and i1 %one, %same_array
-  br i1 %its, label %of_two, label %shared
-of_two:
-  %after_alone = getelementptr i64, ptr %at, i64 5
-  %holders_of_array = load i32, ptr %array
-  %two = icmp eq i32 %holders_of_array, 2
-  br i1 %two, label %row, label %shared
+still:
+  %word_now = load i64, ptr %thing
+  %same_still = icmp eq i64 %word_now, %second
+  br i1 %same_still, label %row, label %shared
+held:
+  %holders = load i32, ptr %thing
+  %expected_holders = trunc i64 %second to i32
+  %as_few = icmp eq i32 %holders, %expected_holders
+  br i1 %as_few, label %row, label %shared
+bare:
+  %entries_there = call i64 %dict_size(ptr %thing)
+  %none_there = icmp eq i64 %entries_there, 0
+  br i1 %none_there, label %row, label %shared
 yes:
   ret i32 1
 shared:
@@ -153,7 +142,7 @@ class Rows:
     def __init__(self) -> None:
         self.rows: dict[tuple[int, ...], None] = {}
         self.kept: list[Any] = []
-        self.slots: list[int] = []  # of tensors that nothing else is to have
+        self.slots: list[int] = []  # of tensors that nothing else is to have, and nobody has done anything to
 
     def attribute(self, thing: Any, name: str) -> bool:
         """What a slot of an object holds, or a cell of a closure (``cell_contents``)."""
@@ -191,12 +180,22 @@ class Rows:
         return type(holder) is list
 
     def alone(self, thing: Any, name: str) -> None:
-        """The tensor that a slot of an object holds, and its array, which `expect` names, are held by nothing else."""
+        """The tensor that a slot of an object holds, which `expect` names, is as it was then, and nothing else holds it."""
         self.slots.append(id(thing) + _offset_of(type(thing), name))
 
-    def expect(self, arrays: Sequence[Any]) -> None:
-        """The arrays of these tensors, one for each; whoever calls this holds them in one place."""
-        self.words[1 - 5 * len(arrays) : -3 : 5] = list(map(id, arrays))
+    def expect(self, tensors: Sequence[Tensor]) -> None:
+        """The tensors in these slots, one for each; whoever calls this holds their arrays in one place, and nothing of them."""
+        rows = [row for slot, tensor in zip(self.slots, tensors, strict=True) for row in self._untouched(slot, tensor)]
+        self.words[-3 - 3 * len(rows) : -3] = [word for row in rows for word in row]
+
+    def _untouched(self, slot: int, tensor: Tensor) -> list[tuple[int, int, int]]:
+        """The rows of a tensor that was just made: it has no attributes, and nothing refers to it weakly."""
+        at, entries = id(tensor), tensor.__dict__
+        self.held[slot] = entries
+        words = [(STILL, slot, at), (STILL, at + object.__basicsize__ - _SIZE, id(Tensor)), (HELD, at, 1)]
+        words += [(STILL, at + offset, word) for offset, word in _nothing().items()]
+        words += [(STILL, at + _offset_of(Tensor, "_array"), id(tensor._array)), (HELD, id(tensor._array), 2)]
+        return [*words, (STILL, at + _of_attributes(), id(entries)), (BARE, id(entries), 0)]
 
     def _pairs(self, holder: dict[Any, Any], pairs: list[tuple[Any, int]]) -> bool:
         self.kept += [key for key, _ in pairs]
@@ -206,8 +205,9 @@ class Rows:
     def table(self) -> Any:
         """The argument of `unchanged`, an array."""
         words = [word for row in self.rows for word in row]
-        of_tensors = (id(Tensor), _offset_of(Tensor, "_array"), 0) if self.slots else ()
-        words += [word for slot in self.slots for word in (ALONE, slot, *of_tensors)]
+        self.held: dict[int, Any] = {}  # attributes of the tensors, by slot
+        of_tensors = 7 + len(_nothing()) if self.slots else 0
+        words += [word for slot in self.slots for word in (STILL, slot, 0) * of_tensors]
         self.words = np.array([_addresses().ctypes.data, *words, 0, 0, 0], np.uint64)
         return self.words
 
@@ -238,6 +238,21 @@ def _offset_of(kind: type, name: str) -> int:
 
 
 @functools.cache
+def _nothing() -> dict[int, int]:
+    """What is in the slots of a tensor without history, at which offsets, and where weak references would be."""
+    words = {_offset_of(Tensor, name): id(None) for name in ("_node", "_counter", "_view")}
+    return words | {_offset_of(Tensor, "_own_node"): 0, Tensor.__weakrefoffset__: 0}
+
+
+@functools.cache
+def _of_attributes() -> int:
+    """Where in a tensor the address of its dictionary is, in bytes; it may be before the tensor."""
+    probe = object.__new__(Tensor)
+    entries, words = id(probe.__dict__), range(-4 * _SIZE, Tensor.__basicsize__, _SIZE)
+    return next(at for at in words if ctypes.c_size_t.from_address(id(probe) + at).value == entries)
+
+
+@functools.cache
 def _addresses() -> Any:
     """Where functions of the interpreter are, in the order in which native code reads them."""
     functions = [getattr(ctypes.pythonapi, name) for name in _FUNCTIONS]
@@ -247,7 +262,8 @@ def _addresses() -> Any:
 @functools.cache
 def unchanged() -> Callable[[int], int] | None:
     """A function of the address of a `Rows.table`: whether all objects are where they were, and 1 if besides nothing else
-    has the tensors of `Rows.alone`. It holds the lock of the interpreter; None in an interpreter without that lock.
+    has the tensors of `Rows.alone`, which are as they were made. It holds the lock of the interpreter; None in an
+    interpreter without that lock.
     """
     if native.host() is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
