@@ -62,11 +62,13 @@ def function_of(phase: Phase) -> tuple[str, str]:
     return name, "\n".join([*lines, "  ret void", "}", ""])
 
 
-FIXED = 20  # words of a context before those that a call sets
 FIELDS = (
     "takes", "returns", "entries_count", "known", "now", "extents", "written", "entries", "cells",
     "task", "run", "control", "rows", "count", "threads", "checks", "checks_count", "flags", "flags_count",
+    "numbers", "numbers_count", "class_of_numbers",
 )  # fmt: skip
+FIXED = len(FIELDS)  # words of a context before those that a call sets
+GIVEN = ("takes_tuple", "returns_tuple", "numbers_tuple")
 GATHER, CHECK, RUN = 1, 2, 4  # bits of the task
 
 
@@ -83,29 +85,34 @@ def enter(items: int, data: int) -> str:
                   are added
         cells
 
-    then the task: to bring the addresses of arrays, which are in two tuples of Python, into cells (`GATHER`); to check
+    then the task: to bring the addresses of arrays, which are in two tuples of Python, into cells, and the numbers of the
+    host, which are in a third, to where they are read (`GATHER`), or return 3, if one is no ``float``; to check
     (`CHECK`) whether one that is written to may overlap another, if the address of one of the two is a new one, and if
     so return 1. Then rows of a table that come first (``checks``) set flags: where one is not 0, it returns 2. Last, to run a table (`RUN`): the address of what does, ``run(control, rows, count, threads)``, and what it
-    is called with. Behind `FIXED` words are the addresses of the two tuples, the numbers of the host, and three words for each
-    random stream.
+    is called with. Behind `FIXED` words are the addresses of the three tuples, three words for each random stream, and the
+    numbers.
 
     Args:
         items: where a tuple's items begin, in bytes
-        data: where in an array's object its address is
+        data: where in an array's object its address is, and a float's value in its own; the class is the word before
     """
     fields = "\n".join(
         [
             f"  %{name}_at = getelementptr i64, ptr %words, i64 {k}\n"
             f"  %{name} = load {'ptr' if name in _POINTERS else 'i64'}, ptr %{name}_at"
-            for k, name in enumerate((*FIELDS, "", "takes_tuple", "returns_tuple"))
-            if name
+            for k, name in enumerate((*FIELDS, *GIVEN))
         ]
     )
     code = _ENTER + serial().replace("define void", "define internal void")
-    return code.replace("FIELDS", fields).replace("ITEMS", str(items)).replace("DATA", str(data))
+    return (
+        code.replace("FIELDS", fields)
+        .replace("ITEMS", str(items))
+        .replace("DATA", str(data))
+        .replace("CLASS", str(data - 8))
+    )
 
 
-_POINTERS = ("known", "now", "extents", "written", "entries", "cells", "run", "control", "rows", "checks", "flags", "takes_tuple", "returns_tuple")  # fmt: skip
+_POINTERS = ("known", "now", "extents", "written", "entries", "cells", "run", "control", "rows", "checks", "flags", "numbers", *GIVEN)  # fmt: skip
 _ENTER = """
 define i64 @enter(ptr %words) {
 begin:
@@ -117,10 +124,31 @@ gather:
   %rest = getelementptr i64, ptr %now, i64 %takes
   call void @read(ptr %takes_tuple, i64 %takes, ptr %now)
   call void @read(ptr %returns_tuple, i64 %returns, ptr %rest)
-  br label %each
+  %number_items = getelementptr i8, ptr %numbers_tuple, i64 ITEMS
+  br label %number
+number:
+  %m = phi i64 [ 0, %gather ], [ %next_m, %plain ]
+  %more_m = icmp slt i64 %m, %numbers_count
+  br i1 %more_m, label %float, label %each
+float:
+  %item_at = getelementptr ptr, ptr %number_items, i64 %m
+  %item = load ptr, ptr %item_at
+  %class_at = getelementptr i8, ptr %item, i64 CLASS
+  %class = load i64, ptr %class_at
+  %is_float = icmp eq i64 %class, %class_of_numbers
+  br i1 %is_float, label %plain, label %no_float
+plain:
+  %value_at = getelementptr i8, ptr %item, i64 DATA
+  %value = load i64, ptr %value_at
+  %number_at = getelementptr i64, ptr %numbers, i64 %m
+  store i64 %value, ptr %number_at
+  %next_m = add i64 %m, 1
+  br label %number
+no_float:
+  ret i64 3
 each:
-  %i = phi i64 [ 0, %gather ], [ %next_i, %same ]
-  %bad_i = phi i64 [ 0, %gather ], [ %bad_s, %same ]
+  %i = phi i64 [ 0, %number ], [ %next_i, %same ]
+  %bad_i = phi i64 [ 0, %number ], [ %bad_s, %same ]
   %more_i = icmp slt i64 %i, %takes
   br i1 %more_i, label %look, label %fill
 look:

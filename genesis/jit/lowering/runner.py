@@ -57,6 +57,7 @@ class Runner:
         ]
         self.entries = np.array(entries, np.int64).reshape(-1, 3)
         self.free: list[_Context] = []
+        self.numbers_as: list[Callable[[Sequence[Any]], tuple[Any, ...]]] = [tuple]  # or `_floats`, if one was none
         self.pace = Pace()
         self.run = self._function()
 
@@ -79,7 +80,7 @@ class Runner:
 def run(arrays, numbers=(), starts=(), kept=()):
     if watching:
         return watched(arrays, numbers, starts)
-    takes = tuple(arrays)
+    takes, given = tuple(arrays), numbers_as[0](numbers)
     if kept:
         returns = ({"".join([f"{make}, " for make in makes[:first]])}*kept,)
     else:
@@ -92,10 +93,10 @@ def run(arrays, numbers=(), starts=(), kept=()):
     try:
         context.begun = False
         {f"{''.join([f'(g{i}, s{i}), ' for i in streams])} = starts" if streams else ""}
-        pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers{placed})
+        pack(context.block, {8 * code.FIXED}, id(takes), id(returns), id(given){placed})
         {entry}context.begun = {not mixed}
         if {enter}:
-            takes = again(context, takes, returns)
+            takes = again(context, takes, returns, given)
         {"more(context, takes, returns, numbers, starts)" if mixed else ""}
     except BaseException as stop:
         {"grad_mode.set(mode)  # Ctrl-C may come while the host leaves no_grad" if mixed else ""}
@@ -113,14 +114,14 @@ def run(arrays, numbers=(), starts=(), kept=()):
             "empty": np.empty,
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
             "pack": self._packed().pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
-            "grad_mode": grad_mode, "pace": self.pace,
+            "grad_mode": grad_mode, "pace": self.pace, "numbers_as": self.numbers_as,
         }  # fmt: skip
         exec(compile(source, "<genesis step>", "exec"), scope)
         return scope["run"]  # type: ignore[no-any-return]
 
     def _packed(self) -> struct.Struct:
-        """What a call writes: the addresses of two tuples, numbers, and where streams are."""
-        return struct.Struct(f"QQ{self.step.numbers}d{3 * self.step.streams}Q")
+        """What a call writes: the addresses of three tuples, and where streams are."""
+        return struct.Struct(f"{3 + 3 * self.step.streams}Q")
 
     def _mixed(self) -> bool:
         """Whether the host computes a part."""
@@ -152,12 +153,12 @@ def run(arrays, numbers=(), starts=(), kept=()):
     ) -> tuple[Array, ...]:
         """`run`, phase by phase, with somebody looking on."""
         takes, returns = tuple(arrays), tuple([maker(spec)() for spec in self.step.returns])
-        context = _Context(self)
+        context, given = _Context(self), tuple(numbers)
         context.words[_TASK] &= ~code.RUN
         positions = [w for g, s in starts[: self.step.streams] for w in (g._seed & _WORD, s & _WORD, s >> 64)]
-        self._packed().pack_into(context.block, 8 * code.FIXED, id(takes), id(returns), *numbers, *positions)
+        self._packed().pack_into(context.block, 8 * code.FIXED, id(takes), id(returns), id(given), *positions)
         if _enter()(context.at):
-            takes = self._again(context, takes, returns)
+            takes = self._again(context, takes, returns, given)
         call = _Call(context, self.constants, takes, returns, numbers, starts)
         for part in self._all_parts():
             if not isinstance(part, tuple):
@@ -193,13 +194,19 @@ def run(arrays, numbers=(), starts=(), kept=()):
         ]
         return [seconds for count, each in zip(counts, times, strict=True) for seconds in (each, *[0.0] * (count - 1))]
 
-    def _again(self, context: _Context, takes: tuple[Array, ...], returns: tuple[Array, ...]) -> tuple[Array, ...]:
-        """A call that was not run: begin again if its arrays overlap; refuse indices that are out of range."""
+    def _again(
+        self, context: _Context, takes: tuple[Array, ...], returns: tuple[Array, ...], numbers: tuple[Any, ...]
+    ) -> tuple[Array, ...]:
+        """A call that was not run: begin again if its arrays overlap, or a number is no ``float``; refuse indices that are
+        out of range.
+        """
         context.begun = False
         context.known.fill(0)  # the next one is checked anew
-        separate = self._separated(takes)
+        separate, floats = self._separated(takes), _floats(numbers)
+        if any([x.__class__ is not float for x in numbers]):
+            self.numbers_as[0] = _floats
         task, context.words[_TASK] = int(context.words[_TASK]), code.GATHER | (context.words[_TASK] & code.RUN)
-        context.words[code.FIXED] = id(separate)
+        context.words[code.FIXED], context.words[code.FIXED + 2] = id(separate), id(floats)
         try:
             if context.enter(not self._mixed()) and self.step.refusal is not None:
                 _Hosted(self.step.refusal).run(_Call(context, self.constants, separate, returns, (), ()))
@@ -223,6 +230,10 @@ def run(arrays, numbers=(), starts=(), kept=()):
                     message("compile", "two tensors that are written to overlap", [("one of them", array.shape)])
                 )
         return tuple(separate)
+
+
+def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:
+    return tuple(map(float, numbers))
 
 
 def finished(stop: BaseException) -> Any:
@@ -258,14 +269,15 @@ class _Context:
     def __init__(self, runner: Runner) -> None:
         step = runner.step
         self.arena = aligned(step.size)
-        self.words = np.zeros(code.FIXED + 2 + step.numbers + 3 * step.streams + step.flags, np.int64)
+        self.words = np.zeros(code.FIXED + len(code.GIVEN) + 3 * step.streams + step.numbers + step.flags, np.int64)
         self.numbers = memoryview(self.words)  # the same, faster for single ones
         self.block = self.numbers.cast("B")
         self.at = self.words.ctypes.data
         self.known = np.zeros(len(step.takes), np.int64)
         self.now = np.zeros(len(step.takes) + len(step.returns), np.int64)
-        self.streams = self.at + 8 * (code.FIXED + 2 + step.numbers)
-        self.flags = self.streams + 24 * step.streams
+        self.streams = self.at + 8 * (code.FIXED + len(code.GIVEN))
+        self.given = self.streams + 24 * step.streams  # the numbers of the host
+        self.flags = self.given + 8 * step.numbers
         self.cells = self._cells(runner)
         at = self.cells.ctypes.data
         rows = [(runner.functions[r.function], at + 8 * r.cell, r.chunks) for r in step.rows]
@@ -279,7 +291,7 @@ class _Context:
         self.words[: len(code.FIELDS)] = [
             len(step.takes), len(step.returns), len(runner.entries), *[part.ctypes.data for part in parts],
             task, *self.entry[:2], self.rows_at + 24 * step.checks, len(rows) - step.checks, self.entry[2],
-            self.rows_at, step.checks, self.flags, step.flags,
+            self.rows_at, step.checks, self.flags, step.flags, self.given, step.numbers, id(float),
         ]  # fmt: skip
         self.hosts: list[Any] = [None] * step.hosts  # the arrays of kind "host"
         self.views: dict[tuple[Where, int], Array] = {}
@@ -287,7 +299,7 @@ class _Context:
 
     def _cells(self, runner: Runner) -> Array:
         """The addresses of all operands; those of arrays come with a call."""
-        begin = {"arena": self.arena.ctypes.data, "number": self.at + 8 * (code.FIXED + 2), "flag": self.flags}
+        begin = {"arena": self.arena.ctypes.data, "number": self.given, "flag": self.flags}
         begin["stream"] = self.streams
         sizes = {"arena": 1, "stream": 24}
         constants = [array.ctypes.data for array in runner.constants]
@@ -440,8 +452,10 @@ _TASK, _RUN, _ROWS, _COUNT, _THREADS = [code.FIELDS.index(name) for name in ("ta
 def _enter() -> Callable[[int], int]:
     """See `code.enter`."""
     items, data = tuple.__basicsize__, object.__basicsize__
-    probe = np.empty(3)
-    if ctypes.c_void_p.from_address(id(probe) + data).value != probe.ctypes.data:
+    probe, number = np.empty(3), 1.5
+    class_at = ctypes.c_void_p.from_address(id(number) + data - ctypes.sizeof(ctypes.c_void_p))
+    is_float = class_at.value == id(float) and ctypes.c_double.from_address(id(number) + data).value == number
+    if not is_float or ctypes.c_void_p.from_address(id(probe) + data).value != probe.ctypes.data:
         raise UnsupportedError(message("compile", "this interpreter keeps arrays in another way than CPython"))
     address = native.address("enter", code.enter(items, data))
     function: Any = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(address)
