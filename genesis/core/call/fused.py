@@ -96,7 +96,7 @@ class Fused:
         laid: Callable[[Any], Sequence[Any]] | None = None,
     ) -> Any:
         """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is
-        False), arrays of their own.
+        False), arrays of their own; NotImplemented for what the composition is to compute (of kernels without `infer`).
 
         Args:
             reads: the parameters whose values it needs; a later write to one of these is an error. All, unless given.
@@ -219,9 +219,11 @@ class Fused:
         bump_all(written, self.op.name)
         return True
 
-    def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
-        """The gradients of the tensor parameters, None where none is needed."""
+    def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> Any:
+        """The gradients of the tensor parameters, None where none is needed; or NotImplemented."""
         gradients = self.call(self.pull, g, kept, needs)  # type: ignore[arg-type]
+        if gradients is NotImplemented:
+            return gradients
         return [array if needed else None for array, needed in zip(gradients, needs, strict=True)]
 
     # ---- in programs
@@ -339,7 +341,10 @@ class FusedNode(Node):
         if g._array.__class__ is not self.fused.arrays:
             return self._composed(g, args)
         needs = tuple([edge is not None for edge in self._edges])
-        return [None if array is None else wrap(array) for array in self.fused.gradients(g._array, kept, needs)]
+        gradients = self.fused.gradients(g._array, kept, needs)
+        if gradients is NotImplemented:
+            return self._composed(g, args)
+        return [None if array is None else wrap(array) for array in gradients]
 
     def _traced(self, g: Any, kept: Any, args: tuple[Any, ...], active: Any) -> Sequence[Any]:
         op, tensors = self.fused.backward_op, self.fused.tensors

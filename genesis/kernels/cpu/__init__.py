@@ -4,7 +4,7 @@
 `elementwise`, `pointwise`, `special`  functions of float32 arrays by way of float64, in blocks
 `norm`        layer and RMS norm, fused
 `activation`  SiLU, fused
-`loss`        cross entropy, fused; `ctc` connectionist temporal classification
+`loss`        cross entropy, fused, and `classes` its machine code; `ctc` connectionist temporal classification
 `attention`   attention, fused
 `channel_norm`  batch and instance norm, fused; `group_norm` group norm
 `convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is

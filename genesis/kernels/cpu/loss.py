@@ -10,10 +10,13 @@ import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.base.dtypes import from_numpy
+from genesis.base.quiet import quietly
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.graph.tensor import wrap
 from genesis.kernels import heads
+from genesis.kernels.cpu import classes
+from genesis.kernels.llvm import loops
 from genesis.ops.indexing.gather import coordinates
 from genesis.ops.indexing.keys import all_within
 from genesis.ops.reductions.along import average, total
@@ -71,26 +74,31 @@ def _infer(input: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     return Spec((), F32), (input, Spec(rows, _I64), Spec(rows, F32))
 
 
-@attach("cross_entropy", np.ndarray, when=_fits, infer=_infer)
+@attach("cross_entropy", np.ndarray, when=_fits, infer=_infer, quiet=True)
 def cross_entropy(input: Any, target: Any, weight: None, size_average: None, ignore_index: int, *_: Any) -> Any:
     """The kernel of `genesis.nn.functional.cross_entropy`."""
-    loss, shares, sums, positions, counts = _mean_of_rows(input, target, ignore_index)
+    if loops.available():
+        return classes.of_logits(True, input, target, ignore_index)
+    return quietly(_mean_and_shares, input, target, ignore_index)
+
+
+def _mean_and_shares(input: Any, target: Any, ignore_index: int) -> Any:
+    loss, shares, sums, counts, own = _mean_of_rows(input, target, ignore_index)
     np.divide(shares, sums, shares)
     if counts is None:
         share = np.empty(len(shares), F32)
         share.fill(F32.type(1) / F32.type(len(shares)))
     else:
         share = (counts / np.maximum(F32.type(counts.sum()), 1)).astype(F32, copy=False)  # of each row in the mean
-    return loss, (shares, positions, share)
+    return loss, (shares, own.copy() if own is target else own, share)
 
 
 def _mean_of_rows(input: Any, target: Any, ignore_index: int) -> tuple[Any, ...]:
-    """The loss; exponentials of logits and their sums; where the logits of the classes are, and which count."""
+    """The loss; exponentials of logits and their sums; which rows count, and their classes."""
     rows, many = input.shape
-    classes, counts = _classes(target, ignore_index, many)
-    positions = classes + _starts(rows, many)
+    own, counts = _classes(target, ignore_index, many)
     shares = np.subtract(input, np.maximum.reduce(input, 1, None, None, True), order="C")
-    picked = shares.reshape(-1)[positions]
+    picked = shares.reshape(-1)[own + _starts(rows, many)]
     np.exp(shares, shares)
     sums = np.add.reduce(shares, 1, None, None, True)
     losses = np.log(sums.reshape(-1))
@@ -99,11 +107,13 @@ def _mean_of_rows(input: Any, target: Any, ignore_index: int) -> tuple[Any, ...]
         count = F32.type(rows)
     else:
         count, losses = F32.type(counts.sum()), np.where(counts, losses, 0)
-    return np.asarray(np.add.reduce(losses) / count), shares, sums, positions, counts
+    return np.asarray(np.add.reduce(losses) / count), shares, sums, counts, own
 
 
 def _mean_alone(input: Any, target: Any, weight: None, size_average: None, ignore_index: int, *_: Any) -> Any:
-    return _mean_of_rows(input, target, ignore_index)[0]
+    if loops.available():
+        return classes.of_logits(False, input, target, ignore_index)
+    return quietly(_mean_of_rows, input, target, ignore_index)[0]
 
 
 cross_entropy.alone = _mean_alone
@@ -117,13 +127,18 @@ def _starts(rows: int, many: int) -> Any:
 
 @cross_entropy.backward(reads=())
 def _(g: Any, kept: Any, needs: Any) -> Any:
-    shares, positions, share = kept
+    if loops.available():
+        return classes.logit_gradients(g, kept, needs)
+    return quietly(_gradient_of_mean, g, *kept), None, None
+
+
+def _gradient_of_mean(g: Any, shares: Any, own: Any, share: Any) -> Any:
     scale = np.multiply(share, g)
     gx = np.multiply(shares, scale[:, None])
-    gx.reshape(-1)[positions] -= scale
+    gx.reshape(-1)[own + _starts(*shares.shape)] -= scale
     if np.count_nonzero(share) != len(share):
         gx[share == 0] = 0
-    return gx, None, None
+    return gx
 
 
 # ---- few losses of log probabilities without weights: classes that are ignored, any dimensions and reductions
@@ -224,6 +239,33 @@ def losses_of_classes(input: Any, target: Any, weight: None, ignore_index: int, 
 
 
 losses_of_classes.backward(_gradients, reads=())
+
+
+# ---- the same, compiled, with weights, too
+
+
+def _takes_picked(
+    input: Any, target: Any, weight: Any, size_average: Any, ignore_index: int, reduce: Any, reduction: str
+) -> bool:
+    return size_average is None and reduce is None and classes.fit(input, target, weight, reduction)
+
+
+@attach("nll_loss", np.ndarray, when=_takes_picked, quiet=True)
+def compiled_nll_loss(
+    input: Any, target: Any, weight: Any, size_average: None, ignore_index: int, reduce: None, reduction: str
+) -> Any:
+    return classes.of_picked(input, target, weight, ignore_index, reduction)
+
+
+compiled_nll_loss.backward(classes.picked_gradients, reads=())
+
+
+@attach("losses_of_classes", np.ndarray, when=lambda x, y, w, _, how, name: classes.fit(x, y, w, how), quiet=True)
+def compiled_losses(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str, name: str) -> Any:
+    return classes.of_picked(input, target, weight, ignore_index, reduction)
+
+
+compiled_losses.backward(classes.picked_gradients, reads=())
 
 
 # ---- the loss of a last layer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from genesis.kernels.llvm import native
@@ -22,17 +22,16 @@ def nest(name: str, code: str, addresses: int, integers: int) -> tuple[Callable[
     return lambda *numbers: call(pack(*numbers)), plain
 
 
-def of_arrays(name: str, code: str, arrays: int, integers: int) -> tuple[Callable[..., None], Callable[..., None]]:
-    """`nest` of contiguous arrays: ``call(arrays, *integers)``, and the one of addresses."""
+def of_arrays(
+    name: str, code: str, arrays: int, integers: int
+) -> tuple[Callable[[bytes], None], Callable[..., bytes], Callable[[Any], int], Callable[..., None]]:
+    """`nest` of contiguous arrays, in its parts, ``call(pack(*map(word, arrays), *integers))``, and the one of addresses."""
     call, plain = _compiled(name, code, arrays, integers, native.ARRAY_DATA)
-    pack = struct.Struct(f"{arrays}Q{integers}q").pack
-    if not native.ARRAY_DATA:
-        return lambda arrays, *numbers: call(pack(*[a.ctypes.data for a in arrays], *numbers)), plain
+    return call, struct.Struct(f"{arrays}Q{integers}q").pack, id if native.ARRAY_DATA else _address, plain
 
-    def of_objects(arrays: Sequence[Any], *numbers: int) -> None:
-        call(pack(*map(id, arrays), *numbers))
 
-    return of_objects, plain
+def _address(array: Any) -> int:
+    return int(array.ctypes.data)
 
 
 def _compiled(name: str, code: str, addresses: int, integers: int, behind: int) -> tuple[Any, Callable[..., None]]:

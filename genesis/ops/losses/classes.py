@@ -140,8 +140,10 @@ def nll_loss(
     tensor(2.)
     """
     expect_tensor("nll_loss", "input", input), expect_tensor("nll_loss", "target", target)
+    if size_average is not None or reduce is not None:
+        reduction = reduction_of("nll_loss", size_average, reduce, reduction)
+        return nll_loss(input, target, weight, None, ignore_index, None, reduction)  # type: ignore[no-any-return]
     _classes("nll_loss", input, target, weight)
-    reduction = reduction_of("nll_loss", size_average, reduce, reduction)
     return losses_of_classes(input, target, weight, ignore_index, reduction, "nll_loss")  # type: ignore[no-any-return]
 
 
@@ -205,8 +207,10 @@ def cross_entropy(
             message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}")
         )
     expect_tensor("cross_entropy", "input", input), expect_tensor("cross_entropy", "target", target)
+    if size_average is not None or reduce is not None:
+        reduction = reduction_of("cross_entropy", size_average, reduce, reduction)
+        return cross_entropy(input, target, weight, None, ignore_index, None, reduction, label_smoothing)  # type: ignore[no-any-return]
     dim = 1 if input.ndim > 1 else 0
-    reduction = reduction_of("cross_entropy", size_average, reduce, reduction)
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     _classes("cross_entropy", input, target, weight)
