@@ -22,7 +22,7 @@ from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.cpu.norm import number
 from genesis.kernels.llvm import channels, columns, loops
-from genesis.ops.learning.norm import of_call
+from genesis.ops.learning.norm import MOVES, of_call
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -183,6 +183,30 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     n = F32.type(x[:, 0].size)
     of_mean, of_variance = (_along(part / n, x.ndim) for part in g)
     return ((x - _along(mean, x.ndim)) * (2 * of_variance) + of_mean,)
+
+
+# ---- statistics that run along
+
+
+@functools.cache
+def _moving() -> Nest:
+    return Nest("moved", channels.moved(), len(channels.MOVED), 2)
+
+
+@functools.lru_cache(maxsize=64)
+def _by(unbiased: float, momentum: float) -> Any:
+    return np.array((1 - momentum, momentum, unbiased), F32)
+
+
+def _move(mean: Any, var: Any, moments: Any, unbiased: float, momentum: float) -> None:
+    """The same bits as by NumPy, in one call."""
+    if loops.available() and mean.flags.c_contiguous and var.flags.c_contiguous:
+        _moving()((mean, var, moments, _by(unbiased, momentum)), len(mean), (), False)
+    else:
+        MOVES[0](mean, var, moments, unbiased, momentum)
+
+
+MOVES.append(_move)
 
 
 # ---- in evaluation

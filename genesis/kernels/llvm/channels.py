@@ -16,6 +16,7 @@ SIZES = ("first", "last", "examples", "channels", "size", "whole", "rest", "coun
 MOMENTS = ("x", "moments")
 FORWARD = ("x", "weight", "bias", "rows", "out", "root", "moments", "eps")
 NORMALIZED = ("x", "mean", "scale", "bias", "out")
+MOVED = ("mean", "variance", "moments", "by")
 BACKWARD = ("g", "rows", "weight", "root", "gx", "along", "total")
 
 Body = Callable[[str, str | None, Sequence[str]], Sequence[str]]
@@ -29,6 +30,22 @@ def moments(lanes: int) -> str:
         code.put_number(mean, "%moments", channel.index)
         code.put_number(variance, "%moments", code.add("%channels", channel.index))
     return code.function("moments", MOMENTS, SIZES)
+
+
+def moved() -> str:
+    """The function ``moved``: means and variances that ran along, a step towards those of a batch. ``by`` has the part that
+    they keep, the part of the batch, and what makes its variance unbiased; each result is rounded.
+    """
+    code = Code(1)
+    keep, part, unbiased = (code.load("%by", str(i)) for i in range(3))
+    with code.loop("%first", "%last", "1") as channel:
+        c = channel.index
+        mean, variance = code.load("%moments", c), code.load("%moments", code.add(c, "%last"))
+        steps = (("%mean", mean), ("%variance", code.mul(variance, unbiased)))
+        new = [code.plus(code.mul(code.load(old, c), keep), code.mul(of_batch, part)) for old, of_batch in steps]
+        code.store(new[0], "%mean", c)
+        code.store(new[1], "%variance", c)
+    return code.function("moved", MOVED, ("first", "last"))
 
 
 def forward(lanes: int) -> str:

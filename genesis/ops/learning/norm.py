@@ -258,11 +258,10 @@ def _moves_arrays(
     if not _is_plain(running_mean, running_var, input, momentum):
         return False
     moments = _moments_of(input)
-    mean, var = quietly(moments_of_channels, input._array) if moments is None else moments
-    given = running_mean._array, running_var._array
-    new = directly(_moved, *given, mean, var, unbiased, momentum)
-    for running, moved in zip(given, new, strict=True):
-        running[...] = moved
+    move = MOVES[-1] if moments is not None else _move
+    if moments is None:
+        moments = quietly(moments_of_channels, input._array)
+    directly(move, running_mean._array, running_var._array, moments, unbiased, momentum)
     bump_all((running_mean, running_var), "batch_norm")
     return True
 
@@ -299,10 +298,14 @@ def _is_plain(running_mean: Tensor, running_var: Tensor, input: Tensor, momentum
 
 
 @unnamed
-def _moved(mean: Any, var: Any, batch_mean: Any, batch_var: Any, unbiased: float, momentum: float) -> tuple[Any, Any]:
-    """The running statistics, a step further."""
-    rest = 1 - momentum
-    return mean * rest + batch_mean * momentum, var * rest + (batch_var * unbiased) * momentum
+def _move(mean: Any, var: Any, moments: Any, unbiased: float, momentum: float) -> None:
+    """Move the running statistics a step towards the moments of a batch."""
+    rest, (batch_mean, batch_var) = 1 - momentum, moments
+    new = mean * rest + batch_mean * momentum, var * rest + (batch_var * unbiased) * momentum
+    mean[...], var[...] = new
+
+
+MOVES = [_move]  # the last is for moments that a kernel found, an array (2, channels): kernels may have a faster one
 
 
 @composite(halves="input", method=False, autocast="float32:gpu", torch_name="nn.functional.group_norm")
