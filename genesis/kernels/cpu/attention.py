@@ -20,8 +20,9 @@ from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
+from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.llvm import attention as code
-from genesis.kernels.llvm import loops, native
+from genesis.kernels.llvm import few_rows, loops, native
 from genesis.kernels.native import runtime
 
 _BLOCK = 1 << 15  # numbers of a block of scores
@@ -74,6 +75,8 @@ def attention(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if _is_compiled(query, key):
         return _compiled(query, key, value, np.asarray(factor, F32), is_causal)
+    if attn_mask is None and loops.available():
+        return _row_by_row(query, key, value, factor, is_causal)
     lead, (rows, columns) = query.shape[:-2], (query.shape[-2], key.shape[-2])
     if attn_mask is None and math.prod(lead) * rows * columns <= _BLOCK:
         weights, out = _at_once(query, key, value, factor, is_causal)
@@ -88,6 +91,25 @@ def attention(
     for i in range(0, len(arrays[0]), step):
         mask = None if seen is None else seen[i : i + step]
         _attend(*[x[i : i + step] for x in arrays], factor, is_causal, mask)
+    if out is not laid:
+        np.copyto(laid, out)
+    return laid, (query, key, value, weights, np.asarray(factor, F32), is_causal)
+
+
+@functools.cache
+def _of_few() -> Nest:
+    code = few_rows.attention(loops.width() // 4)
+    return Nest("attention", code, len(few_rows.POINTERS), len(few_rows.SIZES))
+
+
+def _row_by_row(query: Any, key: Any, value: Any, factor: float, is_causal: bool) -> Any:
+    lead, columns = query.shape[:-1], key.shape[-2]
+    q, k, v = map(np.ascontiguousarray, (query, key, value))
+    weights, laid = np.empty((*lead, columns), F32), _made_as(query, (*lead, value.shape[-1]))
+    out = laid if laid.flags.c_contiguous else np.empty(laid.shape, F32)
+    scores = np.empty(columns + loops.width() // 4, F64)
+    sizes = query.shape[-2], columns, query.shape[-1], value.shape[-1], int(is_causal)
+    _of_few()((q, k, v, np.asarray(factor, F64), scores, weights, out), math.prod(lead), sizes, False)
     if out is not laid:
         np.copyto(laid, out)
     return laid, (query, key, value, weights, np.asarray(factor, F32), is_causal)
