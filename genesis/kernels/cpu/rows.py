@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,12 @@ import numpy as np
 from genesis.base.quiet import unnamed
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
+from genesis.core.call.kinds import reduced_shape
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, rows
+from genesis.kernels.cpu.nests import Nest
+from genesis.kernels.cpu.norm import number
+from genesis.kernels.llvm import loops, rows, spread
 from genesis.kernels.native import runtime
 
 
@@ -62,3 +66,35 @@ def standardized_and_deviation(input: Any, dims: Any, eps: float) -> Any:
     given = np.ascontiguousarray(input).reshape(-1, length), np.asarray(eps, F32).reshape(-1)
     loop(*given, out.reshape(-1, length), root.reshape(-1))
     return out, root
+
+
+# ---- variances
+
+
+@functools.cache
+def _spread(root: bool) -> Nest:
+    return Nest("spread", spread.of_rows(loops.width() // 4, root), len(spread.POINTERS), len(spread.SIZES))
+
+
+def _is_of_rows(input: Any, dim: Any, unbiased: None, keepdim: bool, correction: Any, *_: Any) -> bool:
+    return input.size > 0 and input.flags.c_contiguous and correction.__class__ in (int, float) and fits(input, dim)
+
+
+def _spread_of_rows(root: bool, input: Any, dim: Any, keepdim: bool, correction: float) -> Any:
+    out = np.empty(reduced_shape(input.shape, dim, keepdim), F32)
+    length = input.size // out.size
+    arrays, much = (input, number(max(length - correction, 0)), out), input.size >= 2 * runtime.GRAIN
+    _spread(root)(arrays, out.size, (length,), much)
+    return out
+
+
+@attach("var", np.ndarray, when=_is_of_rows)
+@unnamed
+def var(input: Any, dim: Any, unbiased: None, keepdim: bool, correction: float, *_: Any) -> Any:
+    return _spread_of_rows(False, input, dim, keepdim, correction)
+
+
+@attach("std", np.ndarray, when=_is_of_rows)
+@unnamed
+def std(input: Any, dim: Any, unbiased: None, keepdim: bool, correction: float, *_: Any) -> Any:
+    return _spread_of_rows(True, input, dim, keepdim, correction)
