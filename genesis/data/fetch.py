@@ -112,7 +112,7 @@ class Fetcher:
             return self._collated(self._each(task), task)
         self._move(task, task.position)
         examples = self._guarded(lambda: together(list(task.indices)), task.number, f"examples {_short(task.indices)}")
-        return examples if type(examples) is Columns else self._collated(examples, task)
+        return list(examples) if type(examples) is Columns else self._collated(examples, task)
 
     def _each(self, task: Task) -> list[Any]:
         dataset, examples = self.dataset, []

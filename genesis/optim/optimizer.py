@@ -65,8 +65,12 @@ class Optimizer(Dependable):
 
     def __init__(self, params: Any, defaults: Group) -> None:
         name = type(self).__name__
+        self._hooks = {}
+        self.check_group(defaults)
         if isinstance(params, Tensor):
             raise ArgumentError(message(name, "params must be an iterable of tensors, got one tensor", hint="[param]"))
+        if isinstance(params, Iterable) and callable(params) and all([isinstance(p, Tensor) for p in params]):
+            params = list(params)  # a ParameterList, which is a module, too
         if callable(getattr(params, "parameters", None)):
             raise ArgumentError(
                 message(
@@ -91,8 +95,6 @@ class Optimizer(Dependable):
                     hint=f"{name}(model.parameters())",
                 )
             )
-        self._hooks = {}
-        self.check_group(defaults)
         self.defaults = defaults
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[Group] = []

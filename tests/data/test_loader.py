@@ -201,3 +201,9 @@ def test_pytorch_s_place():
     from genesis.utils.data import get_worker_info
 
     assert There is DataLoader and genesis.utils.data.Dataset is Dataset and get_worker_info() is None
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_of_tensors_is_a_list_and_nothing_else(workers):
+    batch = next(iter(DataLoader(TensorDataset(genesis.arange(4)), 2, num_workers=workers)))
+    assert type(batch) is list

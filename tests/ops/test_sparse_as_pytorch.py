@@ -44,6 +44,9 @@ CALLS = {
     "resize": lambda m, h, d, e, lib: m.clone().sparse_resize_((5, 6), 2, 0), "clear": lambda m, h, d, e, lib: m.clone().sparse_resize_and_clear_((5, 6), 1, 1),
     "copy": lambda m, h, d, e, lib: copy.deepcopy(h), "pickle": lambda m, h, d, e, lib: pickle.loads(pickle.dumps(h)), "nan_to_num": lambda m, h, d, e, lib: m.nan_to_num(),
     "empty": lambda m, h, d, e, lib: lib.sparse_coo_tensor((2, 3)), "smallest": lambda m, h, d, e, lib: lib.sparse_coo_tensor([[2, 0]], [[1.0, 2.0], [3.0, 4.0]]),
+    "new": lambda m, h, d, e, lib: h.new(h._indices(), h._values() * 2, h.shape), "new without size": lambda m, h, d, e, lib: m.new(m._indices(), m._values()),
+    "new of nothing": lambda m, h, d, e, lib: h.new().resize_as_(m), "new of a size": lambda m, h, d, e, lib: m.new(2, 3), "new_zeros": lambda m, h, d, e, lib: h.new_zeros((2, 3)),
+    "new_empty": lambda m, h, d, e, lib: m.new_empty(2, 3, dtype=lib.float64), "zeros_like": lambda m, h, d, e, lib: lib.zeros_like(h), "empty_like": lambda m, h, d, e, lib: lib.empty_like(m, dtype=lib.float64),
 }  # fmt: skip
 
 

@@ -99,6 +99,12 @@ def test_groups_closure_and_missing_gradients():
     ("make", "error", "words"),
     [
         (lambda p: genesis.optim.SGD([]), ValueError, "got an empty parameter list"),
+        (lambda p: genesis.optim.SGD(None, lr=-1.0), ValueError, "lr"),
+        (
+            lambda p: genesis.optim.Adam(None),
+            TypeError,
+            "params must be an iterable of tensors or of dicts, got NoneType",
+        ),
         (lambda p: genesis.optim.SGD(p), TypeError, "params must be an iterable of tensors, got one tensor"),
         (
             lambda p: genesis.optim.SGD([{"params": [p]}, {"params": [p]}]),
@@ -224,3 +230,11 @@ def test_a_parameter_that_a_group_has_twice_takes_two_steps():
     p.sum().backward()
     optimizer.step()
     assert p.tolist() == [0.5, 0.5]
+
+
+def test_a_list_of_parameters_that_is_a_module_is_an_iterable_of_tensors():
+    listed = genesis.nn.ParameterList([genesis.ones(2), genesis.zeros(3)])
+    params = genesis.optim.SGD(listed).param_groups[0]["params"]
+    assert len(params) == 2 and all(p is q for p, q in zip(params, listed, strict=True))
+    with pytest.raises(TypeError, match="got the module ParameterDict"):
+        genesis.optim.SGD(genesis.nn.ParameterDict({"a": genesis.ones(2)}))

@@ -11,6 +11,7 @@ import numpy as np
 
 from genesis.arrays.memory import HOST, laid_out_as, memory_of, orders, placed, strides_of_copy
 from genesis.arrays.protocol import Layer, Virtual
+from genesis.arrays.sparse import SparseArray
 from genesis.arrays.spec import Spec, meta, strides_in_order
 from genesis.arrays.stored import Stored, stored
 from genesis.base import dtypes
@@ -178,6 +179,8 @@ def _maker(name: str, make: Any, what: str) -> Any:
             if pin_memory:
                 return pinned(create_like(input, dtype=dtype, device=device), requires_grad)  # type: ignore[no-any-return]
         try:
+            if input._array.__class__ is SparseArray and name != "ones":
+                return input._zeros_like(dtype, device, requires_grad)  # type: ignore[attr-defined, no-any-return]
             kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
             shape, order = tuple(input._array.shape), order_of(input, memory_format)
             if order is None:

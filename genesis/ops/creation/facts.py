@@ -9,7 +9,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base import dtypes, layouts
 from genesis.base.device import MEMORIES, as_device, memory_named
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.op import samples
 from genesis.core.call.refusal import expect_tensor, explain_all
 from genesis.core.call.kinds import case, composite
@@ -180,6 +180,9 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     if not args:
         return self.new_empty(0, device=device)
     whole = all(isinstance(n, int) for n in args) or type(args[0]) is type(self.shape)
+    if not whole and len(args) > 1:
+        text = f"expected sizes or data, got {', '.join([type(x).__name__ for x in args])}"
+        raise ArgumentError(message("new", text, hint="x.new(data)"))
     return self.new_empty(*args, device=device) if whole else self.new_tensor(args[0], device=device)
 
 

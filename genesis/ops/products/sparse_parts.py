@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from genesis.base import dtypes
-from genesis.base.errors import ShapeError, UnsupportedError, message
+from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.creation.create import empty
+from genesis.ops.creation.create import empty, sizes
 from genesis.ops.creation.sequences import arange
 from genesis.ops.indexing.mask import nonzero
 from genesis.ops.products.sparse import SparseTensor
@@ -94,6 +94,65 @@ def _sparse_resize_and_clear_(self: Any, size: Sequence[int], sparse_dim: int, d
 def _resize_as_sparse_(self: Any, other: SparseTensor) -> SparseTensor:
     """Give it the size of another sparse tensor, in place."""
     return self.sparse_resize_(other.shape, other.sparse_dim(), other.dense_dim())
+
+
+def _resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> SparseTensor:
+    """`resize_as_sparse_`, which sparse tensors know alone."""
+    if not isinstance(the_template, SparseTensor):
+        raise UnsupportedError(
+            message("resize_as_", "the other tensor is dense, this one is sparse", hint="x.to_dense()")
+        )
+    return self.resize_as_sparse_(the_template)  # type: ignore[no-any-return]
+
+
+def _resize_(self: Any, *size: Any, memory_format: Any = None) -> SparseTensor:
+    """Refused: there is no memory to lay out anew."""
+    raise UnsupportedError(message("resize_", "it is not there for sparse tensors", hint="x.sparse_resize_(...)"))
+
+
+# ---- others of its kind
+
+
+def _new(self: Any, *args: Any, device: Any = None) -> SparseTensor:
+    """A sparse tensor of this one's kind, of a size or of coordinates and values: what programs call as ``constructor``."""
+    coordinates = len(args) in (2, 3) and all([isinstance(x, Tensor) for x in args[:2]])
+    if coordinates:
+        return _from_coordinates(*args)
+    whole = all([isinstance(n, int) for n in args]) or (len(args) == 1 and type(args[0]) is type(self.shape))
+    if not whole:
+        text = f"expected a size, or indices and values, got {', '.join([type(x).__name__ for x in args])}"
+        raise ArgumentError(message("new", text, hint="x.new(indices, values, size)"))
+    return self.new_empty(*(args or (0,)), device=device)  # type: ignore[no-any-return]
+
+
+def _from_coordinates(indices: Any, values: Any, size: Any = None) -> SparseTensor:
+    from genesis.ops.products.sparse_calls import sparse_coo_tensor
+
+    return sparse_coo_tensor(indices, values, size)
+
+
+def _new_zeros(
+    self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> SparseTensor:
+    """A sparse tensor without elements."""
+    shape = sizes(size)
+    values = self._values_.detach().to(dtype=dtype, device=device)
+    return SparseTensor(*no_elements(shape, len(shape), values), shape, True).requires_grad_(requires_grad)
+
+
+def _new_empty(
+    self: Any, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> SparseTensor:
+    """`new_zeros`: elements that are not there have no memory."""
+    return self.new_zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)  # type: ignore[no-any-return]
+
+
+def _zeros_like(self: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> SparseTensor:
+    """Without elements, with as many sparse dimensions."""
+    values = self._values_.detach().to(dtype=dtype, device=device)
+    return SparseTensor(*no_elements(self.shape, self.sparse_dim(), values), self.shape, True).requires_grad_(
+        requires_grad
+    )
 
 
 # ---- sums and parts
@@ -215,10 +274,12 @@ def at_coordinates(x: Tensor, mask: SparseTensor) -> SparseTensor:
 _METHODS = (
     _add_, _sub_, _mul_, _div_, _neg_, _zero_, _copy_, _sparse_resize_, _sparse_resize_and_clear_, _resize_as_sparse_,
     _clamp, _clamp_, _sum, _norm, _any, _index_select, _select, _narrow_copy, _unbind, _unsqueeze, _sparse_mask,
+    _resize_as_, _resize_, _new, _new_zeros, _new_empty,
 )  # fmt: skip
 for _method in _METHODS:
     _method.__name__ = _method.__qualname__ = _method.__name__[1:]
     setattr(SparseTensor, _method.__name__, _method)
+SparseTensor._zeros_like = _zeros_like  # type: ignore[attr-defined]
 SparseTensor.__getitem__, SparseTensor.__iter__ = _getitem, _iterated  # type: ignore[method-assign, assignment]
 
 # functions that keep zeros: of the elements alone
