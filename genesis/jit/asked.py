@@ -45,7 +45,7 @@ class AskedNumbers:
         """How many calls of the host are kept so far; a subclass may keep some."""
         return 0
 
-    def sets(self, thing: Any, name: str) -> None:
+    def sets(self, thing: Any, name: str, store: dict[str, Any] | None = None) -> None:
         """An attribute of an object is about to be set; a subclass may do that at each call."""
 
     def host(self, value: Callable[[], float]) -> float:

@@ -10,7 +10,7 @@ from genesis.base.text import name_of
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.modes import ACTIVE
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, depends, plain_only, tracer
+from genesis.core.graph.tracing import Dependable, changes, depends, plain_only, sets, tracer
 from genesis.nn.conversions import Conversions
 from genesis.nn.hooks import (
     EVERY_MODULE,
@@ -171,6 +171,7 @@ class Module(ModuleState, Conversions, Dependable):
             raise ArgumentError(
                 message("register_parameter", f"{name!r} must be a Parameter or None, got {type(param).__name__}")
             )
+        changes(self, f"the parameter {name!r} is registered")
         self._parameters[name] = registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -180,6 +181,7 @@ class Module(ModuleState, Conversions, Dependable):
             raise ArgumentError(
                 message("register_buffer", f"{name!r} must be a tensor or None, got {type(tensor).__name__}")
             )
+        sets(self, name, self._buffers)
         self._buffers[name] = registered("buffer", self, name, tensor)
         (self._transient.discard if persistent else self._transient.add)(name)
 
@@ -194,6 +196,7 @@ class Module(ModuleState, Conversions, Dependable):
             raise ArgumentError(
                 message("add_module", f"{name!r} must be a Module or None, got {type(module).__name__}")
             )
+        changes(self, f"the module {name!r} is registered")
         self._modules[name] = registered("module", self, name, module)
 
     def _check_name(self, name: str) -> None:

@@ -90,11 +90,16 @@ def changes(thing: Any, what: str) -> None:
         active.changes(thing, what)
 
 
-def sets(thing: Any, name: str) -> None:
-    """Say that an attribute of an object is about to be set, whatever was there before: a trace is to set it at each call."""
+def sets(thing: Any, name: str, store: dict[str, Any] | None = None) -> None:
+    """Say that an attribute of an object is about to be set: a trace is to set it at each call.
+
+    Args:
+        store: a dictionary of the object that it is in, of which the function may have read what was there before; None
+            for an attribute that is set whatever that was
+    """
     active = tracer.get()
     if active is not None:
-        active.sets(thing, name)
+        active.sets(thing, name, store)
 
 
 def at_end(check: Callable[[], None]) -> None:

@@ -315,9 +315,17 @@ class JointTracer(Tracer):
         if not is_young(thing):
             raise GraphError(message("compile", f"{what}: a compiled call would not do it again"))
 
-    def sets(self, thing: Any, name: str) -> None:
-        if not is_young(thing):
-            self.hosts.slots.sets_ahead(Slot(vars(thing), name, f"{type(thing).__name__}.{name}", thing))
+    def sets(self, thing: Any, name: str, store: dict[str, Any] | None = None) -> None:
+        if is_young(thing):
+            return
+        slot, slots = (
+            Slot(vars(thing) if store is None else store, name, f"{type(thing).__name__}.{name}", thing),
+            self.hosts.slots,
+        )
+        if store is None:
+            slots.sets_ahead(slot)
+        else:
+            slots.sets_them([slot])
 
     def hooked(self, node: Node) -> None:
         """See there. On a tensor from outside it would stay, and there would be one more after each call."""
