@@ -156,3 +156,22 @@ def test_an_optimizer_step_that_overflows_is_whole_where_warnings_are_errors():
             optimizer.step()
         steps.append([p.tolist(), optimizer.state[p]["exp_avg_sq"].tolist()])
     assert steps[0] == steps[1]
+
+
+@pytest.mark.parity
+def test_the_parts_of_complex_numbers_are_assigned_as_in_pytorch():
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    results = []
+    for lib in (genesis, torch):
+        z = lib.tensor([1 + 2j, 3 - 4j], requires_grad=True)
+        x = z * 1
+        x.imag = x.real * 3
+        x.real = 2.0
+        lib.view_as_real(x).square().sum().backward()
+        results.append((lib.view_as_real(x.detach()).tolist(), lib.view_as_real(z.grad).tolist()))
+        y = lib.ones(2)
+        y.real = lib.zeros(2)
+        assert y.tolist() == [0, 0]
+        with pytest.raises(RuntimeError):
+            y.imag = lib.zeros(2)
+    assert results[0] == results[1]

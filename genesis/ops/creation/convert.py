@@ -406,7 +406,17 @@ imag = _complex_part(
     _imag_rule,
     "Imaginary parts, as a view.\n\n>>> import genesis\n>>> genesis.imag(genesis.tensor([1 + 2j]))\ntensor([2.])\n",
 )
-Tensor.real = property(lambda self: real(self) if self.is_complex() else self)
+
+
+def _real_of(self: Tensor) -> Tensor:
+    return real(self) if self.is_complex() else self  # type: ignore[no-any-return]
+
+
+def _real_set(self: Tensor, value: Any) -> None:
+    _real_of(self).copy_(value)  # type: ignore[attr-defined]
+
+
+Tensor.real = property(_real_of, _real_set)
 
 
 def _imag_of(self: Tensor) -> Tensor:
@@ -415,7 +425,11 @@ def _imag_of(self: Tensor) -> Tensor:
     return imag(self)
 
 
-Tensor.imag = property(_imag_of)
+def _imag_set(self: Tensor, value: Any) -> None:
+    _imag_of(self).copy_(value)  # type: ignore[attr-defined]
+
+
+Tensor.imag = property(_imag_of, _imag_set)
 
 # ---- fills
 
