@@ -10,6 +10,7 @@
     ├── AnomalyError      RuntimeError          a value that is not a number, found by anomaly mode
     ├── WorkerError       RuntimeError          a worker of a loader that died, or took too long
     ├── DistributedError  RuntimeError          processes that disagree, or one that does not answer
+    │   └── NoGroupError      ValueError        there is no process group
     ├── DimError          IndexError            a dimension out of range
     ├── IndexOutOfRange   IndexError            an index out of range
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
@@ -82,6 +83,10 @@ class WorkerError(GenesisError, RuntimeError):
 
 class DistributedError(GenesisError, RuntimeError):
     """Processes that work together disagree, or one of them does not answer."""
+
+
+class NoGroupError(DistributedError, ValueError):
+    """Processes are asked for, and there is no process group."""
 
 
 class DimError(GenesisError, IndexError):

@@ -16,7 +16,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from genesis.base.device import as_device, memory_named
-from genesis.base.errors import ArgumentError, ArgumentValueError, DistributedError, UnsupportedError, message
+from genesis.base.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DistributedError,
+    NoGroupError,
+    UnsupportedError,
+    message,
+)
 from genesis.distributed import arrivals
 from genesis.distributed.calls import OPEN, Calls
 from genesis.distributed.engine import Alone, Engine
@@ -232,7 +239,7 @@ def group_of(name: str, group: Any = None) -> ProcessGroup:
     """
     members = GroupMember.WORLD if group is None else group
     if members is None:
-        raise DistributedError(message(name, "there is no process group", hint="init_process_group() first"))
+        raise NoGroupError(message(name, "there is no process group", hint="init_process_group() first"))
     if members is GroupMember.NON_GROUP_MEMBER:
         raise DistributedError(message(name, "this process is not in the group", hint="call it in its ranks only"))
     if not isinstance(members, ProcessGroup):

@@ -68,6 +68,8 @@ def test_a_world_of_one_imports_no_mpi():
 def test_calls_before_the_beginning_are_refused():
     assert not dist.is_initialized()
     for call in (dist.get_rank, dist.get_world_size, dist.barrier, lambda: dist.all_reduce(genesis.ones(1))):
+        with pytest.raises(ValueError, match="there is no process group"):  # as in PyTorch
+            call()
         with pytest.raises(DistributedError, match="there is no process group\n  try: init_process_group"):
             call()
 
