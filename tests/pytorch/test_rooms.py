@@ -168,6 +168,7 @@ def test_small_helpers(torch):
     torch._dynamo.config.suppress_errors = True
     torch._inductor.config.triton.unique_kernel_names = torch._inductor.config.coordinate_descent_tuning = True
     assert torch._dynamo.config.suppress_errors is True and torch._dynamo.disable(len)([1]) == 1
+    assert torch._dynamo.list_backends() == torch.compiler.list_backends()
     with torch.cpu.amp.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is genesis.bfloat16
     with pytest.raises(NotImplementedError, match="nothing is downloaded"):

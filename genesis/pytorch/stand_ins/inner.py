@@ -109,6 +109,37 @@ def _core() -> Values:
     }  # fmt: skip
 
 
+# what PyTorch's functional calls by the same name, with the arguments that both have
+_CALLED_BY_FUNCTIONAL = (
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool2d", "avg_pool3d", "elu", "elu_", "gelu", "glu", "hardsigmoid",
+    "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "linear", "mish", "one_hot", "pad", "relu6",
+    "scaled_dot_product_attention", "silu", "softplus", "softshrink",
+)  # fmt: skip
+_MODES = {
+    "nearest": ("1d", "2d", "3d"),
+    "linear": ("1d",),
+    "bilinear": ("2d",),
+    "bicubic": ("2d",),
+    "trilinear": ("3d",),
+}
+
+
+def _upsampled(mode: str) -> Any:
+    def nearest(input: Any, output_size: Any, *scales: Any, scale_factors: Any = None) -> Any:
+        return _resized(mode, input, output_size, scales or scale_factors)
+
+    def between(input: Any, output_size: Any, align_corners: bool, *scales: Any, scale_factors: Any = None) -> Any:
+        return _resized(mode, input, output_size, scales or scale_factors, align_corners=align_corners)
+
+    return nearest if mode == "nearest" else between
+
+
+def _resized(mode: str, input: Any, size: Any, scales: Any, **options: Any) -> Any:
+    """By size; by the factors where that is all there is."""
+    scales = None if size is not None or not scales else tuple(scales[0] if len(scales) == 1 else scales)
+    return genesis.nn.functional.interpolate(input, size, scales, mode, **options)
+
+
 @values("torch._C._nn")
 def _inner_nn() -> Values:
     def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -118,4 +149,9 @@ def _inner_nn() -> Values:
         waits = kwargs.get("non_blocking", next((arg for arg in args if isinstance(arg, bool)), False))
         return None if device is None else genesis.device(device), dtype, waits, kwargs.get("memory_format")
 
-    return {"_parse_to": parse_to}
+    functional = importlib.import_module("genesis.nn.functional")
+    return {
+        "_parse_to": parse_to,
+        **{name: getattr(functional, name) for name in _CALLED_BY_FUNCTIONAL},
+        **{f"upsample_{mode}{n}": _upsampled(mode) for mode, dims in _MODES.items() for n in dims},
+    }

@@ -359,7 +359,7 @@ values("torch._utils")(
 values("torch._tensor")(lambda: {"Tensor": Tensor})
 values("torch._jit_internal", "torch.jit")(lambda: {"Final": typing.Final})
 values("torch._dynamo")(
-    lambda: {**{name: getattr(genesis.compiler, name) for name in ("disable", "is_compiling", "reset")},
+    lambda: {**{name: getattr(genesis.compiler, name) for name in ("disable", "is_compiling", "list_backends", "reset")},
              "optimize": lambda *args, **options: genesis.compile, "graph_break": nothing,
              "OptimizedModule": importlib.import_module("genesis.nn.compiled").OptimizedModule,
              **dict.fromkeys(("mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic"), nothing),
