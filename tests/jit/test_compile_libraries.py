@@ -1,6 +1,7 @@
 """Modules of other packages in compiled functions: what their code writes and reads is seen as that of a program is."""
 
 import importlib
+import random
 import sys
 import textwrap
 
@@ -13,6 +14,8 @@ pytest.importorskip("llvmlite")
 
 PACKAGE = """
 import functools
+import random
+from random import random as drawn
 
 import genesis
 from genesis import nn
@@ -90,6 +93,18 @@ class Average:
         for value, p in zip(self.values, module.parameters()):
             value.mul_(kept).add_(p.detach(), alpha=1 - kept)
 
+class Dropping(nn.Module):
+    def forward(self, x):
+        return x * 2 if drawn() < 0.5 else x
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.source = random.Random(0)
+
+    def forward(self, x):
+        return x * self.source.random()
+
 class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -128,6 +143,18 @@ def test_what_they_write_is_written_at_each_call(package, name, inside):
 
     for actual, expected in zip(run(True), run(False), strict=True):
         assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("name", ["Dropping", "Own"])
+def test_random_numbers_that_they_draw_are_drawn_at_each_call(package, name):
+    def run(compiled):
+        random.seed(0)
+        module = getattr(package, name)()
+        net = genesis.compile(module) if compiled else module
+        return [net(genesis.ones(2)).sum().item() for _ in range(8)], random.random()
+
+    assert run(True) == run(False)
 
 
 @pytest.mark.filterwarnings("ignore:compile")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import random
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, ValuesView
@@ -47,6 +48,7 @@ from genesis.jit.compiling.young import is_young, stores_in
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN = "of this package", "of the program", "of Python or NumPy"
+_SOURCES = (random.Random, np.random.RandomState, np.random.Generator)  # of random numbers
 _FOREIGN, _LIBRARY = "of a package that this one calls", "of another package"
 _CALLED = {"cuda", "llvmlite", "ml_dtypes", "mpi4py", "nvmath", "safetensors", "scipy", "tqdm", "triton"}
 _MODULES = os.path.join("genesis", "nn", "module.py")
@@ -187,7 +189,7 @@ class Watch(Reads):
         code = frame.f_code
         if event == "c_call":
             owner = getattr(arg, "__self__", None)
-            if isinstance(owner, CONTAINERS) and not is_pure(arg) and not is_young(owner):
+            if isinstance(owner, (*CONTAINERS, *_SOURCES)) and not is_pure(arg) and not is_young(owner):
                 self._called(frame, arg)
             return
         if event == "call" and self.known is not None:
