@@ -209,6 +209,18 @@ def _stacked(tensors: Sequence[Any], dim: int = 0) -> Any:
     return _joined([x.unsqueeze(dim) for x in tensors], dim)
 
 
+def _new(self: Any, *args: Any, device: Any = None) -> SparseTensor:
+    """A sparse tensor of this one's kind, of a size or of coordinates and values: what programs call as ``constructor``."""
+    coordinates = len(args) in (2, 3) and all([isinstance(x, Tensor) for x in args[:2]])
+    if coordinates:
+        return sparse_coo_tensor(*args)
+    whole = all([isinstance(n, int) for n in args]) or (len(args) == 1 and type(args[0]) is type(self.shape))
+    if not whole:
+        text = f"expected a size, or indices and values, got {', '.join([type(x).__name__ for x in args])}"
+        raise ArgumentError(message("new", text, hint="x.new(indices, values, size)"))
+    return self.new_empty(*(args or (0,)), device=device)  # type: ignore[no-any-return]
+
+
 _SAME = (
     "add", "sub", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "pow", "neg", "negative", "sum", "norm",
     "any", "index_select", "select", "narrow_copy", "unbind", "unsqueeze", "permute", "transpose", "t", "mm", "mv", "matmul",
@@ -239,6 +251,7 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 ANSWERS.append(_answer)
+SparseTensor.new = _new  # type: ignore[method-assign]
 explain_all(globals(), "sparse_coo_tensor", "spmm")
 
 __all__ = ["sparse_coo_tensor", "spmm"]

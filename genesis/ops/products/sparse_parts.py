@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
+from genesis.base.errors import ShapeError, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.create import empty, sizes
 from genesis.ops.creation.sequences import arange
@@ -111,24 +111,6 @@ def _resize_(self: Any, *size: Any, memory_format: Any = None) -> SparseTensor:
 
 
 # ---- others of its kind
-
-
-def _new(self: Any, *args: Any, device: Any = None) -> SparseTensor:
-    """A sparse tensor of this one's kind, of a size or of coordinates and values: what programs call as ``constructor``."""
-    coordinates = len(args) in (2, 3) and all([isinstance(x, Tensor) for x in args[:2]])
-    if coordinates:
-        return _from_coordinates(*args)
-    whole = all([isinstance(n, int) for n in args]) or (len(args) == 1 and type(args[0]) is type(self.shape))
-    if not whole:
-        text = f"expected a size, or indices and values, got {', '.join([type(x).__name__ for x in args])}"
-        raise ArgumentError(message("new", text, hint="x.new(indices, values, size)"))
-    return self.new_empty(*(args or (0,)), device=device)  # type: ignore[no-any-return]
-
-
-def _from_coordinates(indices: Any, values: Any, size: Any = None) -> SparseTensor:
-    from genesis.ops.products.sparse_calls import sparse_coo_tensor
-
-    return sparse_coo_tensor(indices, values, size)
 
 
 def _new_zeros(
@@ -274,7 +256,7 @@ def at_coordinates(x: Tensor, mask: SparseTensor) -> SparseTensor:
 _METHODS = (
     _add_, _sub_, _mul_, _div_, _neg_, _zero_, _copy_, _sparse_resize_, _sparse_resize_and_clear_, _resize_as_sparse_,
     _clamp, _clamp_, _sum, _norm, _any, _index_select, _select, _narrow_copy, _unbind, _unsqueeze, _sparse_mask,
-    _resize_as_, _resize_, _new, _new_zeros, _new_empty,
+    _resize_as_, _resize_, _new_zeros, _new_empty,
 )  # fmt: skip
 for _method in _METHODS:
     _method.__name__ = _method.__qualname__ = _method.__name__[1:]
