@@ -145,11 +145,15 @@ class _Forward(_Convolution):
         )
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """With another weight: what layers call that compute theirs (standardized, of low rank) as PyTorch's do."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = pad(input, self._border(), self.padding_mode), 0
         conv = _FUNCTIONS[self.dims]
-        return conv(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+        return conv(input, weight, bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
 
 
 class _Transposed(_Convolution):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
@@ -112,6 +113,15 @@ class Module(ModuleState, Conversions, Dependable):
         return self.named_modules()
 
     # ---- names
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """An operation as an attribute of a class (``activation = torch.tanh``) stays one: PyTorch's are in C, and become
+        no methods.
+        """
+        super().__init_subclass__(**kwargs)
+        for name, value in list(vars(cls).items()):
+            if type(value) is FunctionType and value.__module__.startswith("genesis.ops."):
+                setattr(cls, name, staticmethod(value))
 
     def __setattr__(self, name: str, value: Any) -> None:
         stores = self.__dict__.get("_parameters"), self.__dict__.get("_buffers"), self.__dict__.get("_modules")

@@ -261,3 +261,35 @@ def test_a_dictionary_of_modules_takes_those_of_another():
         ("b", "Tanh"),
         ("c", "Identity"),
     ]
+
+
+def test_an_operation_as_an_attribute_of_a_class_is_no_method():
+    class Layer(nn.Module):
+        activation = genesis.tanh
+        multiply = staticmethod(genesis.matmul)
+
+        def forward(self, x):
+            return self.activation(self.multiply(x, x))
+
+    class Other(Layer):
+        activation = genesis.nn.functional.gelu
+
+    x = genesis.eye(2)
+    assert genesis.equal(Layer()(x), x.tanh()) and genesis.equal(Other()(x), genesis.nn.functional.gelu(x))
+    assert Layer.activation is genesis.tanh
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("padding_mode", ["zeros", "reflect"])
+def test_convolutions_take_a_weight_of_their_subclasses(dims, padding_mode):
+    base = getattr(nn, f"Conv{dims}d")
+
+    class Standardized(base):
+        def forward(self, x):
+            return self._conv_forward(x, self.weight - self.weight.mean(), self.bias)
+
+    layer = Standardized(2, 3, 3, padding=1, padding_mode=padding_mode)
+    plain = base(2, 3, 3, padding=1, padding_mode=padding_mode)
+    plain.load_state_dict({"weight": layer.weight.detach() - layer.weight.detach().mean(), "bias": layer.bias.detach()})
+    x = genesis.randn(2, 2, *[5] * dims)
+    genesis.testing.assert_close(layer(x).detach(), plain(x).detach())
