@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import genesis
@@ -122,3 +123,41 @@ def test_lazy_instance_norms_learn_and_keep_statistics():
     layer(genesis.randn(2, 3, 5))
     assert (layer.weight, layer.running_mean.shape, layer.eps) == (None, (3,), 1e-3)
     assert genesis.nn.LazyInstanceNorm2d(track_running_stats=False).running_mean is None
+
+
+@pytest.mark.parity
+def test_methods_of_dimensions_take_several():
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    values = np.arange(6.0).reshape(1, 3, 1, 2) % 4
+    calls = [
+        lambda x: x.squeeze(0, 2),
+        lambda x: x.squeeze(2),
+        lambda x: x.squeeze(dim=(0, 2)),
+        lambda x: x.squeeze(0, 1).squeeze(),
+        lambda x: x.count_nonzero(0, 1),
+        lambda x: x.count_nonzero(dim=-1),
+        lambda x: x.count_nonzero(),
+        lambda x: x.broadcast_to(2, 3, 4, 2),
+        lambda x: x.broadcast_to((2, 3, 4, 2)),
+        lambda x: x[0, 0, 0].broadcast_to(2),
+    ]
+    for call in calls:
+        ours, theirs = call(genesis.tensor(values)), call(torch.tensor(values))
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    with pytest.raises(IndexError):
+        genesis.tensor(values).squeeze(0, 4)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "floor_divide", "multiply", "true_divide", "pow"])
+def test_arithmetic_of_two_numbers(name):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    for numbers in ((3, 2), (3, 2.5), (3.5, 2), (7, 4)):
+        try:
+            expected = getattr(torch, name)(*numbers)
+        except (TypeError, RuntimeError):
+            with pytest.raises((TypeError, RuntimeError)):
+                getattr(genesis, name)(*numbers)
+            continue
+        actual = getattr(genesis, name)(*numbers)
+        assert (actual.item(), str(actual.dtype)[8:]) == (expected.item(), str(expected.dtype)[6:])

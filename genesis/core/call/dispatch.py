@@ -20,6 +20,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray
 from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec
+from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import (
     ArgumentError,
@@ -95,6 +96,17 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     return _operands_computed(op, args, out)
 
 
+_OF_NUMBERS = frozenset(["add", "sub", "mul", "div", "floor_divide"])  # what PyTorch takes two numbers for, too
+
+
+def _dtype_of_number(x: Any) -> Any:
+    """The dtype of a tensor of one number."""
+    if isinstance(x, bool | int):
+        return np.dtype(np.bool_ if isinstance(x, bool) else np.int64)
+    kind = dtypes.get_default_dtype()
+    return (kind.to_complex() if isinstance(x, complex) else kind).np
+
+
 def _operands_computed(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     if ACTIVE and op.autocast != "promote":
         args = autocast_arguments(op, args)
@@ -106,6 +118,9 @@ def _operands_computed(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Ten
     given = args if op.plain else [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else scalar_of(op, a) for a in given]
     if top is None and not any([isinstance(a, Tensor) for a in given]):
+        if op.name in _OF_NUMBERS and all([isinstance(a, bool | int | float | complex) for a in operands]):
+            first = wrap(np.array(operands[0], _dtype_of_number(operands[0])))
+            return _operands_computed(op, (first, *args[1:]), out)
         raise ArgumentError(
             message(op.name, f"expected a tensor, got {type(args[0]).__name__}", hint="wrap it in genesis.tensor(...)")
         )

@@ -212,6 +212,14 @@ samples(
     count_nonzero, lambda t: [case(t(3, 4)), case(t(3, 4), 1), case(t(2, 3, 4), (0, -1)), case(t(0, 3), 1), case(t())]
 )
 
+
+def _count_nonzero(self: Tensor, dim: Any = None, *dims: int) -> Tensor:
+    return count_nonzero(self, (dim, *dims) if dims else dim)  # type: ignore[no-any-return]
+
+
+_count_nonzero.__name__, _count_nonzero.__doc__ = "count_nonzero", count_nonzero.__doc__
+Tensor.count_nonzero = _count_nonzero
+
 __all__ = [
     "all",
     "any",

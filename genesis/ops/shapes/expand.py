@@ -153,6 +153,7 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 
 samples(broadcast_to, lambda t: [case(t(3, 1), (2, 3, 4)), case(t(), (2,))])
+varargs(broadcast_to, "broadcast_to", "size")
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:

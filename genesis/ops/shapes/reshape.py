@@ -256,6 +256,14 @@ samples(
 )
 
 
+def _squeeze(self: Tensor, dim: Any = None, *dims: int) -> Tensor:
+    return squeeze(self, (dim, *dims) if dims else dim)  # type: ignore[no-any-return]
+
+
+_squeeze.__name__, _squeeze.__doc__ = "squeeze", squeeze.__doc__
+Tensor.squeeze = _squeeze
+
+
 @composite(dtypes=_ALL)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Add a dimension of size 1 at ``dim``; a view.
