@@ -169,6 +169,17 @@ def test_small_helpers(torch):
     torch._inductor.config.triton.unique_kernel_names = torch._inductor.config.coordinate_descent_tuning = True
     assert torch._dynamo.config.suppress_errors is True and torch._dynamo.disable(len)([1]) == 1
     assert torch._dynamo.list_backends() == torch.compiler.list_backends()
+    image = torch.arange(16.0).reshape(1, 1, 4, 4)
+    inner = torch._C._nn
+    assert torch.equal(inner.gelu(image), F.gelu(image)) and inner.upsample_nearest2d(image, (8, 2)).shape == (
+        1,
+        1,
+        8,
+        2,
+    )
+    smooth = F.interpolate(image, (7, 7), mode="bilinear", align_corners=True)
+    assert torch.equal(inner.upsample_bilinear2d(image, (7, 7), True), smooth)
+    assert inner.upsample_bilinear2d(image, None, False, [1.5, 2.0]).shape == (1, 1, 6, 8)
     with torch.cpu.amp.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is genesis.bfloat16
     with pytest.raises(NotImplementedError, match="nothing is downloaded"):
