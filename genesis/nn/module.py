@@ -120,7 +120,7 @@ class Module(ModuleState, Conversions, Dependable):
         """
         super().__init_subclass__(**kwargs)
         for name, value in list(vars(cls).items()):
-            if type(value) is FunctionType and value.__module__.startswith("genesis.ops."):
+            if type(value) is FunctionType and (value.__module__ or "").startswith("genesis.ops."):
                 setattr(cls, name, staticmethod(value))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -277,6 +277,9 @@ def test_an_operation_as_an_attribute_of_a_class_is_no_method():
     x = genesis.eye(2)
     assert genesis.equal(Layer()(x), x.tanh()) and genesis.equal(Other()(x), genesis.nn.functional.gelu(x))
     assert Layer.activation is genesis.tanh
+    space = {"nn": nn}  # of a program without a name, whose functions are of no module
+    exec("class Unnamed(nn.Module):\n    def forward(self, x): return self, x", space)
+    assert space["Unnamed"]()(x)[1] is x
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
