@@ -409,11 +409,11 @@ imag = _complex_part(
 
 
 def _real_of(self: Tensor) -> Tensor:
-    return real(self) if self.is_complex() else self  # type: ignore[no-any-return]
+    return real(self) if self.is_complex() else self
 
 
 def _real_set(self: Tensor, value: Any) -> None:
-    _real_of(self).copy_(value)  # type: ignore[attr-defined]
+    _real_of(self).copy_(value)
 
 
 Tensor.real = property(_real_of, _real_set)
@@ -426,7 +426,7 @@ def _imag_of(self: Tensor) -> Tensor:
 
 
 def _imag_set(self: Tensor, value: Any) -> None:
-    _imag_of(self).copy_(value)  # type: ignore[attr-defined]
+    _imag_of(self).copy_(value)
 
 
 Tensor.imag = property(_imag_of, _imag_set)

@@ -8,11 +8,12 @@ from typing import Any
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.creation.create import empty, sizes
+from genesis.ops.creation.create import empty
 from genesis.ops.creation.sequences import arange
 from genesis.ops.indexing.mask import nonzero
 from genesis.ops.products.sparse import SparseTensor
 from genesis.ops.reductions.norms import norm
+from genesis.ops.shapes.expand import sizes
 from genesis.ops.shapes.join import stack
 
 
