@@ -10,6 +10,7 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import changes
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 
@@ -50,15 +51,18 @@ class _List(Module):
         return self._modules[self._name(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
+        changes(self, f"a module is put into a {type(self).__name__}")
         self._modules[self._name(index)] = module
 
     def __delitem__(self, index: Any) -> None:
+        changes(self, f"modules are taken out of a {type(self).__name__}")
         doomed = list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]
         for name in doomed:
             del self._modules[name]
         self._renumber(list(self._modules.values()))
 
     def _renumber(self, modules: list[Any]) -> None:
+        changes(self, f"the modules of a {type(self).__name__} get other numbers")
         self._modules.clear()
         for i, module in enumerate(modules):
             self.add_module(str(i), module)
@@ -187,6 +191,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
+        changes(self, f"a module is taken out of a {type(self).__name__}")
         del self._modules[key]
 
     def __len__(self) -> int:
@@ -215,6 +220,7 @@ class ModuleDict(Module):
 
     def clear(self) -> None:
         """Take all modules away."""
+        changes(self, f"the modules are taken out of a {type(self).__name__}")
         self._modules.clear()
 
     def update(self, modules: Any) -> None:
@@ -242,6 +248,7 @@ class _Values(Module):
         self._keys = {}
 
     def _put(self, key: str, value: Any) -> None:
+        changes(self, f"a value is put into a {type(self).__name__}")
         self._keys[key] = None
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
@@ -249,6 +256,7 @@ class _Values(Module):
 
     def _take(self, key: str) -> Any:
         value = getattr(self, key)
+        changes(self, f"a value is taken out of a {type(self).__name__}")
         del self._keys[key]
         delattr(self, key)
         return value

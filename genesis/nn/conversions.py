@@ -10,6 +10,7 @@ from genesis.base.errors import ArgumentError, message
 from genesis.base.layouts import FORMAT_DIMS, preserve_format
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import changes
 from genesis.ops.creation.create import empty_like
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ class Conversions:
                         p.grad = None if g is None else fn(g.detach())
                 for name, buffer in module._buffers.items():
                     if buffer is not None:
-                        module._buffers[name] = fn(buffer)
+                        converted = fn(buffer)
+                        if converted is not buffer:
+                            changes(module, f"a buffer of a {type(module).__name__} is converted")
+                        module._buffers[name] = converted
         return self
 
     def float(self) -> Module:

@@ -13,6 +13,7 @@ from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import changes
 from genesis.nn.parameter import Parameter
 from genesis.nn.state_hooks import StateHooks, after_load, before_load, collect, has_load_post_hooks
 from genesis.nn.uninitialized import Uninitialized
@@ -147,6 +148,7 @@ class ModuleState(StateHooks):
     def _assign(self, name: str, mine: Tensor, value: Tensor) -> None:
         path, _, last = name.rpartition(".")
         owner = self.get_submodule(path)
+        changes(owner, f"{name!r} is loaded into a {type(self).__name__} as it is")
         if last in owner._parameters:
             owner._parameters[last] = value if isinstance(value, Parameter) else Parameter(value, mine.requires_grad)
         else:

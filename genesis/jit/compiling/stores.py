@@ -95,10 +95,12 @@ def sets_names(code: CodeType) -> set[str]:
     return {store.name.rpartition(" ")[2] for store in stores} | set(texts)
 
 
-def sets_gradients(code: CodeType) -> bool:
-    """Whether code may set the ``.grad`` of something."""
-    by_name = "setattr" in code.co_names and "grad" in code.co_consts
-    return by_name or any([store.name == "grad" for store in stores_of(code)])
+@functools.lru_cache(maxsize=4096)
+def may_set(code: CodeType, name: str) -> bool:
+    """Whether code, or code in it, may set an attribute of this name."""
+    by_name = "setattr" in code.co_names and name in code.co_consts
+    inside = [x for x in code.co_consts if isinstance(x, CodeType)]
+    return by_name or any([store.name == name for store in stores_of(code)]) or any([may_set(x, name) for x in inside])
 
 
 def _store(steps: tuple[_Step, ...], at: int, above: int, name: str = "") -> Store:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.base.tracebacks import LIBRARY
 from genesis.jit.compiling.stores import _LOADS, Chain, _Step, _still_holds, begin_of, chain_of, steps_of, stores_of
 
 CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
@@ -156,6 +157,7 @@ def receiver(name: str, function: Any, owner: Any, first: Any) -> Any:
     if name in OF_NUMPY:
         of_numpy = str(getattr(function, "__module__", None) or "").startswith("numpy") or isinstance(owner, np.ufunc)
         return first if of_numpy else None
-    if isinstance(function, FunctionType | MethodType):
+    inside = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(inside, FunctionType) and not LIBRARY[inside.__code__.co_filename]:
         return None  # its code is seen
     return first if isinstance(owner, type | ModuleType) else owner
