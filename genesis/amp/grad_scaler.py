@@ -18,7 +18,7 @@ from genesis.base.pytree import tree_map
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, depends, does, host, tracer
+from genesis.core.graph.tracing import Dependable, changes, depends, does, host, tracer
 from genesis.ops.shapes.join import stack
 
 _collectives = Late("genesis.distributed.nn.ops")
@@ -232,6 +232,7 @@ class GradScaler(Dependable):
         """
         if not self._enabled:
             return
+        changes(self, "a state is loaded into a GradScaler")
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(
                 message(

@@ -230,13 +230,14 @@ class Optimizer(Dependable):
             self._update_groups()
 
     def _update_groups(self) -> None:
+        there = {id(state) for state in self.state.values() if state} if tracer.get() is not None else set()
         for i, group in enumerate(self.param_groups):
             self._update_group(group if tracer.get() is None else self._seen_by_trace(i, group))
         if tracer.get() is not None:
             for state in self.state.values():
                 for made in state.values():
                     keep(made)
-            self._refuse_new_state()
+            self._refuse_new_state(there)
             depends(self)
 
     def _seen_by_trace(self, i: int, group: Group) -> Group:
@@ -256,12 +257,12 @@ class Optimizer(Dependable):
         inputs = {"lr", *self._inputs(group)}
         return [name for name in self.defaults if name in group and name not in inputs]
 
-    def _refuse_new_state(self) -> None:
-        """In a trace: forget what is not there outside of it."""
+    def _refuse_new_state(self, there: set[int]) -> None:
+        """In a trace: forget what is not there outside of it; what was there before the step, by id, is left."""
         new = [
             s for s in self.state.values() if any(isinstance(getattr(x, "_array", None), Virtual) for x in s.values())
         ]
-        for state in new:
+        for state in [state for state in new if id(state) not in there]:
             state.clear()
         if new:
             raise GraphError(
@@ -346,6 +347,7 @@ class Optimizer(Dependable):
             ValueError: no state of an optimizer, groups of other sizes, tensors of other shapes: all that is wrong is
                 listed
         """
+        changes(self, f"a state is loaded into a {type(self).__name__}")
         if isinstance(state_dict, Mapping):
             state_dict = dict(state_dict)
         for hook in every("load_state_dict_pre", self._hooks):

@@ -44,7 +44,7 @@ from genesis.jit.compiling.results import more_than_numbers
 from genesis.jit.compiling.slots import Slot, Slots, named_slots, run, slots_set
 from genesis.jit.compiling.statements import KNOWN
 from genesis.jit.compiling.stops import Anew, Set
-from genesis.jit.compiling.stores import caught, sets_gradients, stores_of
+from genesis.jit.compiling.stores import caught, may_set
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.words import Reading
 from genesis.jit.compiling.writers import CONTAINERS
@@ -78,11 +78,11 @@ class Hosts(Order):
         title = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
         if self.tracer.watch.runs_once(sys._getframe(1)):
             raise NotKept(message("compile", f"what is done at {title} is not done again: the result is kept"))
-        if sets_gradients(code):
+        if may_set(code, "grad"):
             raise NotKept(
                 message("compile", f"a .grad is set at {title}, what is added to it behind that would be lost")
             )
-        if any([store.name == "data" for store in stores_of(code)]):
+        if may_set(code, "data"):
             raise NotKept(
                 message("compile", f"the memory of a tensor is exchanged at {title}: x.data.copy_(value) keeps it")
             )
@@ -119,9 +119,8 @@ class Hosts(Order):
         call.changes = [(held, key) for held, key in call.changes if not any([held is cell for cell in own_cells])]
         for line in range(known.lineno, (known.end_lineno or known.lineno) + 1):
             seen, at = self.tracer.watch.seen, (code.co_filename, line)
-            call.changes += [
-                (x if isinstance(x, CONTAINERS) else vars(x), None) for x in seen.objects.get(at, {}).values()
-            ]
+            held = [x if isinstance(x, CONTAINERS) else vars(x) for x in seen.objects.get(at, {}).values()]
+            call.changes += [(x, None) for x in held if not any([x is y and k is None for y, k in call.changes])]
             call.writes = call.writes or at in seen.writing
         if call.may_raise and caught(sys._getframe(1), self.tracer.watch.saw):
             raise NotKept(message("compile", f"an error that is raised at {title} may be caught in the function"))

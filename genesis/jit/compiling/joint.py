@@ -245,6 +245,11 @@ class JointTracer(Tracer):
     def kept(self) -> int:
         return len(self.hosts.calls)
 
+    def decided(self, name: str, number: HostNumber, others: tuple[Any, ...]) -> bool:
+        for x in [x for x in (number, *others) if x.__class__ is HostNumber]:
+            self.hosts.refuse_to_decide(x)
+        return super().decided(name, number, others)
+
     def _made_of(self, formula: Formula, parts: list[HostNumber], whole: bool) -> HostNumber:
         """See there. An error would come of it in a call, not in the trace: where the function catches it, it is refused."""
         exact = formula.name.strip("_").removeprefix("r") in ("add", "sub", "mul", "neg", "pos", "abs")
@@ -272,6 +277,7 @@ class JointTracer(Tracer):
         if self.refusals:
             raise self.refusals.pop(0)
         self.hosts.settle()
+        self.hosts.refuse_things(self.guards.things)
         self._refuse_histories(arguments)
         self.turned = self._turns(arguments)
         self.modes = self._modes()

@@ -136,8 +136,8 @@ class Setting(NamedTuple):
         """Whether it may be of this object, and be something else there than it was."""
         if self.held is not thing and (self.held is not UNKNOWN or self.name not in vars(thing)):
             return False
-        before = vars(thing).get(self.name, UNKNOWN)
-        return type(before) is not type(self.value) or before != self.value
+        before = vars(thing).get(self.name, UNKNOWN)  # a parameter is elsewhere
+        return self.value is UNKNOWN or type(before) is not type(self.value) or before != self.value
 
 
 class HostCall:
@@ -151,6 +151,7 @@ class HostCall:
         first: whether it comes before all that is computed
         early: whether it comes before the step writes to tensors
         changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
+        named: the containers among these (`UNKNOWN` for any) of which entries are written that have names, and these
         sets: attributes of objects of this package, or of what nobody knows
         unknown: by what it looks up an item that it writes to in a container that nobody knows; `UNKNOWN` for any
         blind: whether it can look at no tensors but those that it is given
@@ -177,6 +178,7 @@ class HostCall:
         self.blind, self.raises, self.first, self.early = True, False, False, False
         self.feeds, self.asks = frozenset[Var](), list[Callable[[], float]]()
         self.may_raise, self.unknown, self.sets = False, list[Any](), list[Setting]()
+        self.named = list[tuple[Any, tuple[Any, ...]]]()
         self.trusted = self.drawn = self.changes_given = False
         self.may_set = set[Any]()
         self.looks: list[Any] = []

@@ -4,7 +4,7 @@ writes to tensors, or behind it; and which of them cannot be done apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import numpy as np
 from genesis.arrays.protocol import Layer
 from genesis.base.errors import message
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import Dependable, HostNumber
 from genesis.jit.compiling.drawn import Drawn
-from genesis.jit.compiling.leaves import HostCall, NotKept
+from genesis.jit.compiling.leaves import UNKNOWN, HostCall, NotKept
 from genesis.jit.compiling.questions import keys_of, looked_up
 from genesis.jit.compiling.slots import Slots
 from genesis.jit.traced import Traced
@@ -67,6 +68,22 @@ class Order:
                 raise self._refused(call)
             if call.early and call.sees_gradients and call.assigned:
                 raise self._refused(call, "a .grad that it may look at is set or removed before it")
+
+    def refuse_to_decide(self, number: HostNumber) -> None:
+        """Refuse that Python decides by a number that a statement before has changed: before a call it is another one."""
+        for call in self.calls[: self.tracer.asked_behind[number.var][1]]:
+            if not call.drawn and call.number is None and may_change(call, number.ask, by_name=True):
+                raise self._refused(call, "Python decides by a number that it changes")
+
+    def refuse_things(self, things: Iterable[Dependable]) -> None:
+        """Refuse statements that change what optimizers hold, their groups and their state: these do not say that they read
+        it, a graph is held for it.
+        """
+        answers = [(thing, thing._answers() or ()) for thing in things if thing._begins_later]
+        for call in [call for call in self.calls if not call.trusted and call.changes]:
+            for thing, held in answers:
+                if any([_changes_one_of(call, container, keys) for container, keys in held]):
+                    raise self._refused(call, f"it changes what {type(thing).__name__} holds")
 
     def _puts_last(self) -> bool:
         """Whether slots have to be set behind what Python does when all has been computed: it looks at them as they were."""
@@ -177,10 +194,25 @@ class Order:
         return NotKept(message("compile", f"what Python does at {call.title} cannot be done apart: {text}"))
 
 
-def may_change(call: HostCall, ask: Callable[[], float]) -> bool:
-    """Whether a statement may change the answer to a question."""
-    changed = {id(held) for held, _ in call.changes}
-    return bool(changed & looked_up(ask)) or any([key in keys_of(ask) for key in call.unknown])
+def may_change(call: HostCall, ask: Callable[[], float], by_name: bool = False) -> bool:
+    """Whether a statement may change the answer to a question.
+
+    Args:
+        by_name: where it only writes entries that have names, the question has to ask for one of these
+    """
+    seen, keys = looked_up(ask), keys_of(ask)
+    held = {id(x): x for x, _ in call.changes if id(x) in seen}.values()
+    changed = any([_changes_one_of(call, x, keys if by_name else None) for x in held])
+    return changed or any([key in keys for key in call.unknown])
+
+
+def _changes_one_of(call: HostCall, container: Any, keys: Collection[Any] | None) -> bool:
+    """Whether a statement may change one of these entries of a container (None: any)."""
+    changed = [key for held, key in call.changes if held is container]
+    named = [names for held, names in call.named if held is container or held is UNKNOWN]
+    if keys is None or len(named) < changed.count(None):
+        return bool(changed)
+    return any([key in keys for key in (*changed, *[name for names in named for name in names])])
 
 
 def _same(a: Any, b: Any) -> bool:

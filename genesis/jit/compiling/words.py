@@ -61,6 +61,7 @@ _NUMBERS = ("item", "tolist", "shape", "size", "dim", "ndim", "numel", "dtype", 
 _WITHOUT_HISTORY = (*_NUMBERS, "detach", "numpy", "data")
 _OTHER_MEMORY = (*_NUMBERS, "clone", "sum", "mean")
 _EXITS = ("exit", "quit")
+_SETTING = ("__setattr__", "__delattr__")
 _TELLING = ("get_last_lr", "get_scale", "state_dict")  # of this package: they say how things stand, and draw nothing
 _DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 COMPUTED = object()  # what an expression gives: something of the trace
@@ -150,7 +151,10 @@ class Reading:
         stores = [n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
         inner |= {id(n.value) for n in stores if type(self.value(n.value)) in (dict, list)}
         own = {id(n) for part in parts for n in ast.walk(part.target)}  # of comprehensions
-        alone = not any([isinstance(n, ast.Call) for n in ast.walk(statement)])
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+        alone, unknown = not calls, [n for n in calls if self.value(n.func) is UNKNOWN]
+        if len(unknown) == 1:  # what it changes the trace has seen
+            self._named(UNKNOWN, *unknown)
         for node in ast.walk(statement):
             if isinstance(node, ast.AugAssign):
                 self._added_to(node.target)
@@ -248,6 +252,8 @@ class Reading:
             self._refuse_write(node.value)
             if held is UNKNOWN:
                 self.call.unknown.append(self._key(node.slice))
+            elif (key := self._key(node.slice)) is not UNKNOWN:
+                self.call.named.append((held, (key,)))
             self._changed(held, node.value)
         elif isinstance(getattr(held, "__dict__", None), dict) and not isinstance(held, Tensor):
             if LIBRARY[_file_of(type(held))]:
@@ -330,6 +336,8 @@ class Reading:
             self._changed(self.value(node.args[0]), node.args[0])
         inside = function.__func__ if isinstance(function, MethodType) else function
         if isinstance(inside, FunctionType):
+            if inside.__name__ in _SETTING and isinstance(node.func, ast.Attribute):
+                self._first_changed([*([node.func.value] if inside is not function else []), *node.args])
             ours = LIBRARY[inside.__code__.co_filename]
             known = not ours and _is_foreign(inside.__code__.co_filename)
             self.call.draws = self.call.draws or not (known or (ours and inside.__name__ in _TELLING))
@@ -380,10 +388,17 @@ class Reading:
                 return
         elif isinstance(node.func, ast.Attribute):
             arguments = [node.func.value, *arguments]
-        if function.__name__ in ("__setattr__", "__delattr__"):
+        if function.__name__ in _SETTING:
             self._first_changed(arguments)
         elif isinstance(owner, CONTAINERS) and not only_reads(owner, function.__name__):
             self._changed(owner, arguments[0] if arguments else node.func)
+            self._named(owner, node)
+
+    def _named(self, held: Any, node: ast.Call) -> None:
+        """``held.update(name=value)``"""
+        names = [keyword.arg for keyword in node.keywords]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and not node.args and all(names):
+            self.call.named.append((held, tuple(names)))
 
     def _first_changed(self, arguments: list[ast.expr]) -> None:
         """What ``setattr(x, name, value)`` changes."""

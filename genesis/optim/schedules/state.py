@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
+from genesis.core.graph.tracing import changes
 from genesis.optim.state import StateDictError
 
 
 def check_state(schedule: Any, state: Any) -> None:
     """Refuse a state that lacks, or has more than, what a schedule of this class is made of. Names with an underscore
-    are PyTorch's own.
+    are PyTorch's own. It is about to be loaded.
     """
+    changes(schedule, f"a state is loaded into a {type(schedule).__name__}")
     name = f"{type(schedule).__name__}.load_state_dict"
     if not isinstance(state, Mapping):
         raise ArgumentError(
