@@ -142,7 +142,6 @@ register_module_module_registration_hook = _at_registration("module")
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
     """What is registered, after the hooks on that."""
-    changes(module, f"a {kind} is registered on a {type(module).__name__}")
     for hook, *_ in list(REGISTRATION[kind].values()):
         changed = hook(module, name, value)
         value = value if changed is None else changed

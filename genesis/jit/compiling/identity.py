@@ -185,10 +185,10 @@ class Rows:
 
     def expect(self, tensors: Sequence[Tensor]) -> None:
         """The tensors in these slots, one for each; whoever calls this holds their arrays in one place, and nothing of them."""
-        rows = [row for slot, tensor in zip(self.slots, tensors, strict=True) for row in self._untouched(slot, tensor)]
+        rows = [row for slot, tensor in zip(self.slots, tensors, strict=True) for row in self._as_made(slot, tensor)]
         self.words[-3 - 3 * len(rows) : -3] = [word for row in rows for word in row]
 
-    def _untouched(self, slot: int, tensor: Tensor) -> list[tuple[int, int, int]]:
+    def _as_made(self, slot: int, tensor: Tensor) -> list[tuple[int, int, int]]:
         """The rows of a tensor that was just made: it has no attributes, and nothing refers to it weakly."""
         at, entries = id(tensor), tensor.__dict__
         self.held[slot] = entries
