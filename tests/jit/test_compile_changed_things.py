@@ -80,6 +80,7 @@ OF_OPTIMIZERS = [
     "m[0].weight.grad = genesis.ones_like(m[0].weight)",
     "for p in m.parameters():\n        if p.grad is not None: p.grad = p.grad.sign()",
     "for p in m[0].parameters(): p.requires_grad_(n[0] % 2 == 0)\n    n[0] += 1",
+    "for p in m[0].parameters(): p.requires_grad = n[0] >= 2\n    n[0] += 1",
     "w.data = m[0].bias.detach().clone()",
     "m[0].bias = w",
     "schedule.step()",

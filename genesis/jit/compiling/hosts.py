@@ -82,6 +82,10 @@ class Hosts(Order):
             raise NotKept(
                 message("compile", f"a .grad is set at {title}, what is added to it behind that would be lost")
             )
+        if may_set(code, "requires_grad"):
+            raise NotKept(
+                message("compile", f"whether a tensor requires grad is set at {title}, by what changes from call to call")
+            )
         if may_set(code, "data"):
             raise NotKept(
                 message("compile", f"the memory of a tensor is exchanged at {title}: x.data.copy_(value) keeps it")
