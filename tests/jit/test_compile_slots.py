@@ -870,3 +870,44 @@ def test_functions_without_source_set_what_the_step_sets(beside, recwarn):
 
     assert list(steps(True)) == list(steps(False))
     assert not recwarn
+
+
+class Counting(nn.Module):
+    """A norm of a program's own, as most of them count."""
+
+    def __init__(self, line):
+        super().__init__()
+        self.weight = nn.Parameter(genesis.ones(3))
+        self.register_buffer("count", genesis.tensor(0))
+        self.register_buffer("mean", genesis.zeros(3))
+        source = f"def count(self):\n    {line}\n"
+        linecache.cache[line] = len(source), None, source.splitlines(True), line
+        scope = {}
+        exec(compile(source, line, "exec"), scope)
+        self.counts = scope["count"]
+
+    def forward(self, x):
+        self.counts(self)
+        with genesis.no_grad():
+            self.mean.lerp_(x.mean(0), 1.0 / self.count.float())
+        return (x - self.mean) * self.weight
+
+
+@pytest.mark.parametrize("line", ["self.count += 1", "self.count = self.count + 1", "self.count.add_(1)"])
+def test_a_module_counts_in_a_buffer(line, recwarn):
+    """``+=`` of a tensor writes to it, and puts it where it is."""
+    seen = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        module = Counting(line)
+        call, made = genesis.compile(module) if compiled else module, []
+        for _ in range(4):
+            loss = call(genesis.randn(4, 3)).square().mean()
+            module.zero_grad()
+            loss.backward()
+            made.append([loss.item(), module.weight.grad.tolist(), module.count.item(), module.mean.tolist()])
+        seen.append(made)
+    assert not recwarn.list
+    for a, b in zip(*seen, strict=True):
+        assert a[2] == b[2]
+        np.testing.assert_allclose([a[0], *a[1], *a[3]], [b[0], *b[1], *b[3]], rtol=1e-5, atol=1e-6)

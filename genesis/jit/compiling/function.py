@@ -27,6 +27,7 @@ from genesis.jit.compiling.stops import Leaked, Stopped
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.compiling.told import Told
 from genesis.jit.compiling.tracing import Tracing, not_again
+from genesis.jit.compiling.values import HostValue
 from genesis.kernels.llvm import loops
 
 LIMIT = 8  # graphs of one function
@@ -277,7 +278,7 @@ class CompiledFunction:
         return self._not_compiled(key, reason, args, kwargs, error)
 
     def _leave(self, key: Any, reason: str, error: Exception | None = None) -> None:
-        name = self.reasons.name
+        name, reason = self.reasons.name, reason.replace(HostValue.__name__, "what Python gives anew at each call")
         if self.fullgraph:
             raise GraphError(message("compile", f"{name} cannot be one graph: {reason}")) from error
         self._left[key] = ATTEMPTS

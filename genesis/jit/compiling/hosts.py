@@ -84,7 +84,9 @@ class Hosts(Order):
             )
         if may_set(code, "requires_grad"):
             raise NotKept(
-                message("compile", f"whether a tensor requires grad is set at {title}, by what changes from call to call")
+                message(
+                    "compile", f"whether a tensor requires grad is set at {title}, by what changes from call to call"
+                )
             )
         if may_set(code, "data"):
             raise NotKept(
@@ -144,11 +146,16 @@ class Hosts(Order):
         self.tracer.watch.setting.add(statement.__code__)
         self.slots.sets_them(slots)
         self.run.add(at)
+        before = [slot.now() for slot in slots]
         try:
-            return run(statement, slots)
+            result = run(statement, slots)
         except BaseException:
             self.failed = at
             raise
+        for slot, x in zip(slots, before, strict=True):
+            if isinstance(x, Tensor) and slot.now() is x:  # ``self.x += y`` writes to the tensor
+                self.slots.is_left(slot)
+        return result
 
     def _is_given(self, held: Any) -> bool:
         return id(held) in self.tracer.watch.given

@@ -171,6 +171,13 @@ class Slots:
                 self.late[slot.identity()] = slot
                 self._remember(slot)
 
+    def is_left(self, slot: Slot) -> None:
+        """A statement has put into one what was there."""
+        identity = slot.identity()
+        if identity in self.late and self.log.count(identity) == 1:
+            self.log.remove(identity)
+            del self.late[identity], self.before[identity]
+
     def end(self, result: Any, given: Iterable[Any]) -> tuple[Any, ...]:
         """What is in the slots: results of the graph.
 
