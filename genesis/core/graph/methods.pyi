@@ -857,7 +857,7 @@ class Methods:
         """
     def cosh_(self) -> Tensor:
         """In-place form of `cosh`: writes the result into this tensor and returns it."""
-    def count_nonzero(self, dim: Any = ..., *dims: builtins.int) -> Tensor:
+    def count_nonzero(self, *dim: Any, **named: Any) -> Tensor:
         """How many elements over ``dim`` (None: all) are not zero, as int64.
 
         >>> import genesis
@@ -3173,7 +3173,7 @@ class Methods:
         """
     def square_(self) -> Tensor:
         """In-place form of `square`: writes the result into this tensor and returns it."""
-    def squeeze(self, dim: Any = ..., *dims: builtins.int) -> Tensor:
+    def squeeze(self, *dim: Any, **named: Any) -> Tensor:
         """Drop dimensions of size 1: all, or those named in ``dim``; a view.
 
         >>> import genesis

@@ -213,8 +213,9 @@ samples(
 )
 
 
-def _count_nonzero(self: Tensor, dim: Any = None, *dims: int) -> Tensor:
-    return count_nonzero(self, (dim, *dims) if dims else dim)  # type: ignore[no-any-return]
+def _count_nonzero(self: Tensor, *dim: Any, **named: Any) -> Tensor:
+    several = (dim,) if len(dim) > 1 else dim
+    return count_nonzero(self, *several, **named)  # type: ignore[no-any-return]
 
 
 _count_nonzero.__name__, _count_nonzero.__doc__ = "count_nonzero", count_nonzero.__doc__

@@ -256,8 +256,9 @@ samples(
 )
 
 
-def _squeeze(self: Tensor, dim: Any = None, *dims: int) -> Tensor:
-    return squeeze(self, (dim, *dims) if dims else dim)  # type: ignore[no-any-return]
+def _squeeze(self: Tensor, *dim: Any, **named: Any) -> Tensor:
+    several = (dim,) if len(dim) > 1 else dim
+    return squeeze(self, *several, **named)  # type: ignore[no-any-return]
 
 
 _squeeze.__name__, _squeeze.__doc__ = "squeeze", squeeze.__doc__
