@@ -326,6 +326,26 @@ def test_generators_from_outside_go_on():
         assert [fast(genesis.ones(())).item() for _ in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
+def test_the_order_of_a_dictionary_is_that_of_the_call():
+    """A function may go through it."""
+    listed = genesis.compile(lambda d, **more: [*list(d.values()), *list(more.values())])
+    a, b = genesis.ones(2), genesis.zeros(2)
+    for _ in range(3):
+        assert [y[0].item() for y in listed({"a": a, "b": b}, c=a, e=b)] == [1, 0, 1, 0]
+        assert [y[0].item() for y in listed({"b": b, "a": a}, c=a, e=b)] == [0, 1, 1, 0]
+        assert [y[0].item() for y in listed({"a": a, "b": b}, e=b, c=a)] == [1, 0, 0, 1]
+
+
+def test_a_generator_that_is_given_is_gone_through_once():
+    """A trace took what there was."""
+    total = genesis.compile(lambda batches: sum(2 * x for x in batches))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            assert total(genesis.ones(2) * i for i in range(3)).tolist() == [6, 6]
+            assert total(iter([genesis.ones(2)])).tolist() == [2, 2]
+
+
 def test_numbers_of_objects_are_looked_at():
     box, config = Box(), {"factor": 3.0}
 

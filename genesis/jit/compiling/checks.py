@@ -94,6 +94,8 @@ def arguments(text: Text, structure: TreeDef, example: list[Any]) -> int:
     taken = _Taken(text, iter(example))
     positional, named = structure.children
     text.miss_if(f"len(args) != {len(positional.children)} or len(kwargs) != {len(named.children)}")
+    if len(named.children) > 1:
+        text.miss_if(f"(*kwargs,) != {text.name(named.rest)}")  # a function may go through them
     for i, child in enumerate(positional.children):
         taken.take(child, f"args[{i}]")
     for key, child in zip(named.rest, named.children, strict=True):
@@ -124,6 +126,8 @@ class _Taken:
         size = len(structure.children)
         text.miss_if(f"{name}.__class__ is not {structure.kind.__name__} or len({name}) != {size}")
         keys = [text.name(k) for k in structure.rest] if structure.kind is dict else None
+        if keys is not None and size > 1:
+            text.miss_if(f"(*{name},) != {text.name(structure.rest)}")  # in this order
         for i, child in enumerate(structure.children):
             self.take(child, f"{name}[{i}]" if keys is None else f"{name}.get({keys[i]}, MISS)")
 

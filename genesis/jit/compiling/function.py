@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from copy import deepcopy
 from types import MethodType
@@ -169,9 +169,10 @@ class CompiledFunction:
 
     def _new(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         """A call that is to be compiled."""
-        wrong = next((x for x in leaves if isinstance(x, np.ndarray)), None)
-        if wrong is not None:
+        if any([isinstance(x, np.ndarray) for x in leaves]):
             return self._not_compiled(key, "an argument is a NumPy array: pass a tensor", args, kwargs)
+        if any([isinstance(x, Iterator) for x in leaves]):
+            return self._not_compiled(key, "an argument is an iterator: a trace would take from it", args, kwargs)
         if not self._started:
             return self._first(key, leaves, args, kwargs)
         if len([e for e in self._entries.get(key, ()) if e.decided.ways]) >= WAYS:
