@@ -2,8 +2,8 @@
 
     python -m genesis.testing.fuzz_compiled --programs 20000 --seed 3000000
 
-The kinds take turns (`fuzz_compile`, `fuzz_training`, `fuzz_recipes`, `fuzz_hidden`, `fuzz_numbers`, `fuzz_short`), and of each
-kind every fourth program, by a draw, is machine code, the others replays, which give the bits of calls. A wrong program is
+The kinds take turns (`fuzz_compile`, `fuzz_training`, `fuzz_recipes`, `fuzz_hidden`, `fuzz_numbers`, `fuzz_short`,
+`fuzz_changes`), and of each kind every fourth program, by a draw, is machine code, the others replays, which give the bits of calls. A wrong program is
 printed when it is found, without what it does not need; the last lines say which seeds ran on which commit, how they ended, and how many were wrong.
 """
 
@@ -18,7 +18,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from genesis.testing import fuzz_compile, fuzz_hidden, fuzz_numbers, fuzz_recipes, fuzz_short, fuzz_training
+from genesis.testing import (
+    fuzz_changes,
+    fuzz_compile,
+    fuzz_hidden,
+    fuzz_numbers,
+    fuzz_recipes,
+    fuzz_short,
+    fuzz_training,
+)
 from genesis.testing.command_line import options, tell
 from genesis.testing.fuzz_compile import Program
 
@@ -29,6 +37,7 @@ KINDS: dict[str, Callable[[int], Program]] = {
     "fuzz_hidden": fuzz_hidden.written,
     "fuzz_numbers": fuzz_numbers.written,
     "fuzz_short": fuzz_short.written,
+    "fuzz_changes": fuzz_changes.written,
 }
 NATIVE = 0.25  # of the programs are machine code
 

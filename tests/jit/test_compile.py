@@ -13,7 +13,15 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
-from genesis.testing import fuzz_compile, fuzz_hidden, fuzz_numbers, fuzz_recipes, fuzz_short, fuzz_training
+from genesis.testing import (
+    fuzz_changes,
+    fuzz_compile,
+    fuzz_hidden,
+    fuzz_numbers,
+    fuzz_recipes,
+    fuzz_short,
+    fuzz_training,
+)
 
 
 class Net(nn.Module):
@@ -824,6 +832,13 @@ def test_random_short_programs():
     counts, wrong = fuzz_compile.check(40, write=fuzz_short.written)
     assert not wrong, (wrong, counts)
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
+
+
+@pytest.mark.slow
+def test_random_recipes_that_change_modules_and_optimizers():
+    counts, wrong = fuzz_compile.check(40, write=fuzz_changes.written)
+    assert not wrong, (wrong, counts)
+    assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 5
 
 
 @pytest.mark.parametrize("seed", [1052, 1127, 1187, 3002765])
