@@ -65,6 +65,8 @@ class _Node(FusedNode):
         arrays = g._array.arrays if isinstance(g._array, Sharded) else [g._array] * owner.count
         needs = tuple([edge is not None for edge in self._edges])
         gradients = [self.fused.gradients(x, each, needs) for x, each in zip(arrays, kept, strict=True)]
+        if any([x is NotImplemented for x in gradients]):
+            return self._composed(g, args)
         return [None if x[0] is None else wrap(together(owner, x)) for x in zip(*gradients, strict=True)]
 
 
