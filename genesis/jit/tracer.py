@@ -229,6 +229,9 @@ class Tracer(AskedNumbers):
     def changes(self, thing: Any, what: str) -> None:
         """Something of an object is about to change; a subclass may refuse that."""
 
+    def mask_counted(self, mask: Any) -> None:
+        """The graph is for as many elements as an array from outside names now."""
+
     def hooked(self, node: Any) -> None:
         """A hook is about to be put on a node; a subclass may refuse that."""
 

@@ -100,3 +100,18 @@ def test_one_graph_serves_all_masks():
         hidden = genesis.ones(4, 3)
         assert reset(hidden, genesis.arange(4) < i).item() == 12 - 3 * i
     assert "1 graphs" in reset.explain()
+
+
+def test_a_mask_from_outside_names_another_number_of_elements():
+    """The call was an error where the function as it is was none."""
+    mask = genesis.tensor([True] * 4)
+
+    def picked(x):
+        return x[mask].sum()
+
+    compiled = genesis.compile(picked)
+    for change in (0, 1, None, 2):
+        for _ in range(2):
+            assert compiled(genesis.arange(4.0)).item() == picked(genesis.arange(4.0)).item()
+        if change is not None:
+            mask[change] = False

@@ -16,6 +16,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from genesis.arrays.protocol import Layer
 from genesis.autograd.gradients import grad
 from genesis.base.device import MEMORIES
@@ -38,6 +40,7 @@ from genesis.jit.compiling.stops import Conflict, Leaked, Moving, Stopped
 from genesis.jit.compiling.stores import caught
 from genesis.jit.compiling.values import HostValue, Number, Values
 from genesis.jit.compiling.young import is_young
+from genesis.jit.guards import Unchanged
 from genesis.jit.memory import Capture
 from genesis.jit.numbers import Formula
 from genesis.jit.program import Program
@@ -164,6 +167,7 @@ class JointTracer(Tracer):
         self.modes: tuple[tuple[Any, bool], ...] = ()  # see `Decided`
         self.modes_before: dict[int, tuple[Any, bool]] = {}  # of these modules
         self.asked_gradients: Asked | None = None  # see `Decided`
+        self.masks = list[Unchanged]()  # how many elements those from outside name
         self.inference: tuple[int, ...] = ()  # see `Decided`
         self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
         self.loads: tuple[bool, ...] = ()  # see `Decided`
@@ -320,6 +324,10 @@ class JointTracer(Tracer):
         """See there. What the function makes itself it may change."""
         if not is_young(thing):
             raise GraphError(message("compile", f"{what}: a compiled call would not do it again"))
+
+    def mask_counted(self, mask: Any) -> None:
+        """See there. A call in which it names another number has a graph of its own."""
+        self.masks.append(Unchanged("", lambda: {"how many elements a mask names": int(np.count_nonzero(mask))}))
 
     def sets(self, thing: Any, name: str, store: dict[str, Any] | None = None) -> None:
         if is_young(thing):

@@ -305,6 +305,7 @@ class Tracing:
         taken = (
             *graph.binding.guards,
             *granted(watch, graph),
+            *tracer.masks,
             *[StillFloat(entry) for entry in read],
         )
         graph = Graph(graph.program, replace(graph.binding, guards=taken))

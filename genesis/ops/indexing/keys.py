@@ -306,12 +306,15 @@ def without_masks(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
     """The index of a trace, its masks written as places: a mask may be another one at the next replay, with as many
     elements.
     """
-    if tracer.get() is None or not any(k.__class__ is np.ndarray and k.dtype.kind == "b" and k.ndim for k in key):
+    active = tracer.get()
+    if active is None or not any(k.__class__ is np.ndarray and k.dtype.kind == "b" and k.ndim for k in key):
         return key
     picked_spec(spec, key)  # the masks fit
     items: list[Any] = []
     for k in key:
         masked = k.__class__ is np.ndarray and k.dtype.kind == "b" and k.ndim
+        if masked:
+            active.mask_counted(k)
         items += [mask_places(wrap(k), int(k.sum()), d)._array for d in range(k.ndim)] if masked else [k]
     return tuple(items)
 
