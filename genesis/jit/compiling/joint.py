@@ -332,14 +332,11 @@ class JointTracer(Tracer):
     def sets(self, thing: Any, name: str, store: dict[str, Any] | None = None) -> None:
         if is_young(thing):
             return
-        slot, slots = (
-            Slot(vars(thing) if store is None else store, name, f"{type(thing).__name__}.{name}", thing),
-            self.hosts.slots,
-        )
+        slot = Slot(vars(thing) if store is None else store, name, f"{type(thing).__name__}.{name}", thing)
         if store is None:
-            slots.sets_ahead(slot)
+            self.hosts.slots.sets_ahead(slot)
         else:
-            slots.sets_them([slot])
+            self.hosts.slots.sets_them([slot])
 
     def hooked(self, node: Node) -> None:
         """See there. On a tensor from outside it would stay, and there would be one more after each call."""
