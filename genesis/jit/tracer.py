@@ -92,6 +92,8 @@ class Tracer(AskedNumbers):
         self.open = True
         self.marker: Any = None
 
+    knows_again = False  # a tensor that is passed twice is one in the function, too
+
     # ---- what the rest of the system calls
 
     def note(self, array: Traced) -> None:
@@ -458,6 +460,9 @@ class Tracer(AskedNumbers):
                         operands=[("argument", x._spec())],
                         hint="pass it once",
                     )
+            if self.knows_again and id(x) in traced:
+                inner.append(traced[id(x)])
+                continue
                 )
             tensor = traced[id(x)] = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
             tensor.__dict__.update(x.__dict__)

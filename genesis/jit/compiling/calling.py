@@ -20,7 +20,7 @@ waits, and then the writes are counted and the gradients set before it is raised
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.again import Again, renewed
 from genesis.jit.compiling.checks import (
+    Looks,
     apart,
     arguments,
     decision_of,
@@ -44,6 +45,7 @@ from genesis.jit.compiling.checks import (
     guards,
     last_drawn,
     origins,
+    same,
     surroundings,
     value_of,
 )
@@ -63,13 +65,14 @@ from genesis.jit.numbers import Decision
 from genesis.jit.replay import aliased, viewed
 
 
-def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Decided) -> Any:
+def caller(graph: Graph, step: Any, example: list[Any], first: Sequence[int], flow: Any, decided: Decided) -> Any:
     """The function ``call(sure, args, kwargs)``; ``sure``: it is known that no mode is open that matters.
 
     Args:
         graph: what was traced
         step: what computes its program
         example: the leaves of the arguments of the trace, tensors by their `Looks`
+        first: of each tensor among these, where it stands first
         decided: what Python asks for, and does
         flow: what joins the forward with its backward, if gradients flow through the function: see `flow.py`
     """
@@ -80,9 +83,11 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
         taken = [slot.source(text.name) if is_read else text.name(UNREAD) for slot, is_read in loads]
         text.add(f"args = (*args, {', '.join(taken)})")
     count = arguments(text, graph.binding.structure_in, example)
-    apart(text, graph, count)
+    looks = [x for x in example if isinstance(x, Looks)]
+    same(text, looks, first)
+    apart(text, graph, first)
     if decided.gradients is not None:
-        origins(text, example, decided.gradients)
+        origins(text, looks, first, decided.gradients)
     drawn = [call.number.holder for call in decided.calls if call.number is not None]
     again = guards(text, graph, drawn, [_leaf_tensors(graph)[i]._node for i in renewed(graph, step)])
     gradients = _gradients(text, graph)

@@ -6,7 +6,7 @@ looks closely. So a question may say no too often, and never yes too often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CellType, MappingProxyType
 from typing import Any, NamedTuple
 
@@ -176,26 +176,47 @@ def _but_equal(text: Text, name: str, value: Any) -> str:
     return f" and ({name}.__class__ is not {text.name(type(value))} or {name} != {text.name(value)}{zero})"
 
 
-def apart(text: Text, graph: Graph, count: int) -> None:
+def firsts(leaves: Iterable[Any]) -> tuple[int, ...]:
+    """Of each tensor among the leaves, where it stands first: a function may ask whether two are one (``q is k``)."""
+    first = dict[int, int]()
+    return tuple([first.setdefault(id(x), i) for i, x in enumerate(x for x in leaves if isinstance(x, Tensor))])
+
+
+def same(text: Text, looks: Sequence[Looks], first: Sequence[int]) -> None:
+    """Tensors that were one are one, and those that were not are not."""
+    alike = dict[Looks, list[int]]()
+    for i, at in enumerate(first):
+        if at == i:
+            alike.setdefault(looks[i], []).append(i)
+        else:
+            text.miss_if(f"x{i} is not x{at}")
+    for group in alike.values():
+        if len(group) == 2:
+            text.miss_if(f"x{group[0]} is x{group[1]}")
+        elif len(group) > 2:
+            text.miss_if(f"len({{{', '.join(f'id(x{i})' for i in group)}}}) != {len(group)}")
+
+
+def apart(text: Text, graph: Graph, first: Sequence[int]) -> None:
     """A graph that writes takes its tensors for different memory, which can be written to."""
     kinds = {w.kind for w in graph.program.writes}
-    if not kinds & {"argument", "captured"} or not count:
+    if not kinds & {"argument", "captured"} or not first:
         return
     for w in graph.program.writes:
         if w.kind == "argument" and graph.program.arguments[w.index].spec.device.type == "cpu":
             text.unless(f"a{w.index}.flags.writeable")
     owners = frozenset(id(x._array if x._array.base is None else x._array.base) for x in graph.binding.captured)
-    for i in range(count):
+    others = [i for i, at in enumerate(first) if at == i]
+    for i in others:
         text.add(f"o{i} = id(a{i} if a{i}.base is None else a{i}.base)")
-    text.miss_if(" or ".join(f"o{i} in {text.name(owners)}" for i in range(count)))
+    text.miss_if(" or ".join(f"o{i} in {text.name(owners)}" for i in others))
     if "argument" in kinds:
-        text.miss_if(f"len({{{', '.join(f'o{i}' for i in range(count))}}}) != {count}")
+        text.miss_if(f"len({{{', '.join(f'o{i}' for i in others)}}}) != {len(others)}")
 
 
-def origins(text: Text, example: list[Any], asked: Asked) -> None:
+def origins(text: Text, looks: Sequence[Looks], first: Sequence[int], asked: Asked) -> None:
     """Arguments that require grad do not come from what gradients are asked for, or from each other."""
-    looks = [value for value in example if isinstance(value, Looks)]
-    nodes = ", ".join([f"x{i}._node" if value.history else "None" for i, value in enumerate(looks)])
+    nodes = ", ".join([f"x{i}._node" if x.history and first[i] == i else "None" for i, x in enumerate(looks)])
     text.scope["share_origins"] = share_origins
     text.miss_if(f"share_origins(({nodes}, ), {text.name(asked)})")
 

@@ -18,7 +18,7 @@ from genesis.core.graph.tracing import PLAIN, tracer
 from genesis.core.graph.version import INFERENCE
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.calling import caller
-from genesis.jit.compiling.checks import Given, Looks
+from genesis.jit.compiling.checks import Given, Looks, firsts
 from genesis.jit.compiling.deciding import LARGEST
 from genesis.jit.compiling.flow import Flow, closed
 from genesis.jit.compiling.joint import Decided, Joint
@@ -50,6 +50,7 @@ def key_of(leaves: list[Any], structure: Any, read: set[Any] = frozenset()) -> A
         tuple(keys),
         (grad_mode.get(), inference.get(), None if mode is None else (mode.dtype, mode.device)),
         (dtypes.get_default_dtype(), default_device()),
+        firsts(leaves),
     )
 
 
@@ -105,6 +106,7 @@ class Entry:
         self.joint = traced if isinstance(traced, Joint) else None
         self.decided, self.given = decided, given
         self.example = [given.get(i) or Looks.of(x, decided.leaves) for i, x in enumerate(example)]
+        self.first = firsts(example)
         self.step: Any
         if isinstance(traced, Joint) or decided.in_parts:
             self.graph = traced.forward if isinstance(traced, Joint) else traced
@@ -117,7 +119,7 @@ class Entry:
         self.call = self._written()
 
     def _written(self) -> Any:
-        return caller(self.graph, self.step, self.example, self.flow, self.decided)
+        return caller(self.graph, self.step, self.example, self.first, self.flow, self.decided)
 
     def why_not(self) -> list[str]:
         """What has changed since the trace."""

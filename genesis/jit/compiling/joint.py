@@ -145,6 +145,8 @@ class Decided:
 class JointTracer(Tracer):
     """A trace that takes the gradients of results with a history."""
 
+    knows_again = True
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.outputs: list[int] = []

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from inspect import signature
 from typing import Any
 
-_PARTS = ("the structure of the arguments", "an argument", "a mode", "the default dtype or device")
+_SAME = "which of the tensors that are passed are the same one"
+_PARTS = ("the structure of the arguments", "an argument", "a mode", "the default dtype or device", _SAME)
 
 
 class Reasons:
@@ -40,6 +41,8 @@ class Reasons:
         for what, a, b in zip(_PARTS, before, now, strict=True):
             if a == b:
                 continue
+            if what == _SAME:
+                return f"{what} is otherwise"
             if what != "an argument" or len(a) != len(b):
                 return f"{what} is {_shown(b)}, it was {_shown(a)}"
             i = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
