@@ -92,6 +92,41 @@ def test_whether_a_tensor_requires_grad_that_nothing_is_computed_of(ask):
     same(make)
 
 
+@pytest.mark.parametrize("set_it", ["a leaf", "of a module", "the module", "an attribute", "as it is", "and back"])
+def test_a_tensor_is_told_again_to_require_grad(set_it):
+    """It did when the function was traced; between calls it is told not to."""
+
+    def make():
+        w, model = nn.Parameter(genesis.ones(3)), nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+
+        def step(x):
+            if set_it == "a leaf":
+                w.requires_grad_()
+            elif set_it == "an attribute":
+                w.requires_grad = True
+            elif set_it == "of a module":
+                for p in model.parameters():
+                    p.requires_grad_(True)
+            elif set_it == "the module":
+                model.requires_grad_(True)
+            elif set_it == "as it is":
+                w.requires_grad_(w.requires_grad)
+            else:
+                w.requires_grad_(False)
+                w.requires_grad_(True)
+            return x * 2
+
+        def between(call):
+            before = [p.requires_grad for p in (w, *model.parameters())]
+            w.requires_grad_(call % 3 == 0)
+            model[0].weight.requires_grad_(call % 3 == 0)
+            return before
+
+        return step, between
+
+    same(make)
+
+
 def test_attributes_that_a_program_gave_a_tensor():
     def make():
         w = genesis.ones(3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,11 +17,15 @@ from genesis.jit.guards import ABSENT, CapturedAsTheyWere, Unchanged
 from genesis.jit.numbers import Entry
 
 
-def granted(watch: Watch, graph: Graph) -> tuple[Unchanged | CapturedAsTheyWere, ...]:
-    """The guards of what a watch saw."""
+def granted(watch: Watch, graph: Graph, still: Sequence[Tensor]) -> tuple[Unchanged | CapturedAsTheyWere, ...]:
+    """The guards of what a watch saw.
+
+    Args:
+        still: tensors from outside that have to require grad, or not to, as they did
+    """
     wholes = _whole_guards(watch, graph.binding.captured)
     reads = _read_guards([*watch.reads, *_attributes(watch, graph)])
-    guards = *_looked_at(watch, graph), *reads, *wholes, *_part_guards(watch)
+    guards = *_looked_at(watch, graph, still), *reads, *wholes, *_part_guards(watch)
     return *guards, *_other_names(graph, (*graph.binding.guards, *guards))
 
 
@@ -38,10 +42,10 @@ def leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
             guard.leave([Entry(held, (name,)) for held, name in changes])
 
 
-def _looked_at(watch: Watch, graph: Graph) -> list[CapturedAsTheyWere]:
-    """The tensors from outside that the graph does not read, but Python asked what they are."""
+def _looked_at(watch: Watch, graph: Graph, still: Sequence[Tensor]) -> list[CapturedAsTheyWere]:
+    """The tensors from outside that the graph does not read, but Python asked or said what they are."""
     read = {id(x) for x in (*graph.binding.captured, *graph.binding.others)}
-    tensors = [x for i, x in watch.tensors.items() if i not in read]
+    tensors = [x for x in (*watch.tensors.values(), *still) if id(x) not in read]
     return [CapturedAsTheyWere(tensors)] if tensors else []
 
 

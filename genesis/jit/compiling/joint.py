@@ -169,6 +169,7 @@ class JointTracer(Tracer):
         self.modes: tuple[tuple[Any, bool], ...] = ()  # see `Decided`
         self.modes_before: dict[int, tuple[Any, bool]] = {}  # of these modules
         self.asked_gradients: Asked | None = None  # see `Decided`
+        self.still = list[Tensor]()  # those from outside that are told to require grad, or not to, and did so before
         self.masks = list[Unchanged]()  # how many elements those from outside name
         self.inference: tuple[int, ...] = ()  # see `Decided`
         self.own_gradients: list[Tensor | None] = []  # of arguments that require no grad
@@ -377,6 +378,7 @@ class JointTracer(Tracer):
         changed = [(x, before) for x, before, _ in self.gradients.histories.values()]
         captured = [(x, before is not None, x) for x, before in changed if not self.memory.was_made(x._array)]
         return [
+        self.still = [x for x, before, _ in captured if (x._node is not None) is before]
             (what, not before)
             for what, before, x in (*given, *captured)
             if x is not None and (x._node is not None) is not before

@@ -304,7 +304,7 @@ class Tracing:
         leave_changes(graph, tracer, watch)
         taken = (
             *graph.binding.guards,
-            *granted(watch, graph),
+            *granted(watch, graph, tracer.still),
             *tracer.masks,
             *[StillFloat(entry) for entry in read],
         )
