@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import types
 import warnings
 
 import numpy as np
@@ -911,3 +912,28 @@ def test_a_module_counts_in_a_buffer(line, recwarn):
     for a, b in zip(*seen, strict=True):
         assert a[2] == b[2]
         np.testing.assert_allclose([a[0], *a[1], *a[3]], [b[0], *b[1], *b[3]], rtol=1e-5, atol=1e-6)
+
+
+OTHER_WAYS = [
+    "vars(meter)['value'] += 0.25",
+    "meter.__dict__['value'] += 0.25",
+    "vars(meter)['value'] = 0.25",
+    "vars(meter).update(value=meter.value + 0.25)",
+    "meter.__setattr__('value', meter.value + 0.25)",
+]
+
+
+@pytest.mark.parametrize("line", OTHER_WAYS)
+def test_an_attribute_is_set_in_another_way_before(line):
+    """The compiled call computed with what was there before the line, and put that over it."""
+    seen = []
+    for compiled in (False, True):
+        meter = types.SimpleNamespace(value=1.0)
+        text = f"def step(x):\n    {line}\n    y = x * 2\n    meter.value *= 0.5\n    return y + meter.value\n"
+        name = f"<another way {line} {compiled}>"
+        linecache.cache[name] = len(text), None, text.splitlines(True), name
+        scope = {"meter": meter}
+        exec(compile(text, name, "exec"), scope)
+        step = genesis.compile(scope["step"]) if compiled else scope["step"]
+        seen.append([(step(genesis.ones(2)).tolist(), meter.value) for _ in range(4)])
+    assert seen[0] == seen[1]

@@ -5,6 +5,7 @@ writes to tensors, or behind it; and which of them cannot be done apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,9 @@ class Order:
         """Whether slots have to be set behind what Python does when all has been computed: it looks at them as they were."""
         slots, behind = self.slots, set[bool]()
         for call in self.calls if slots.every else ():
-            if any([(id(held), key) in slots for held, key in call.changes]):
+            known = [slot for slot in slots.every if not isinstance(slot.holder, CellType)]
+            may_set = any([_changes_one_of(call, slot.holder, {slot.key}) for slot in known])
+            if may_set or any([(id(held), key) in slots for held, key in call.changes]):
                 raise self._refused(call, "it sets what the function sets, too")
             if call.trusted or call.drawn:
                 continue
