@@ -233,6 +233,14 @@ class Tracer(AskedNumbers):
 
     def mask_counted(self, mask: Any) -> None:
         """The graph is for as many elements as an array from outside names now."""
+        if self.array(mask).cell.written:
+            raise UnsupportedError(
+                message(
+                    "index",
+                    "the shape of the result depends on the values of a mask that is written to in the function",
+                    hint="use genesis.where(mask, x, other)",
+                )
+            )
 
     def hooked(self, node: Any) -> None:
         """A hook is about to be put on a node; a subclass may refuse that."""
@@ -452,6 +460,9 @@ class Tracer(AskedNumbers):
                 )
             argument = Capture(x._array)
             arguments.append(argument)
+            if self.knows_again and id(x) in traced:
+                inner.append(traced[id(x)])
+                continue
             if x.requires_grad and id(x) in traced:  # it has one .grad
                 raise GraphError(
                     message(
@@ -460,9 +471,6 @@ class Tracer(AskedNumbers):
                         operands=[("argument", x._spec())],
                         hint="pass it once",
                     )
-            if self.knows_again and id(x) in traced:
-                inner.append(traced[id(x)])
-                continue
                 )
             tensor = traced[id(x)] = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
             tensor.__dict__.update(x.__dict__)

@@ -115,3 +115,22 @@ def test_a_mask_from_outside_names_another_number_of_elements():
             assert compiled(genesis.arange(4.0)).item() == picked(genesis.arange(4.0)).item()
         if change is not None:
             mask[change] = False
+
+
+def test_a_mask_from_outside_is_written_to_before_it_picks():
+    """How many elements it names was what it named before the call."""
+    mask, kept = genesis.zeros(3, dtype=genesis.bool), genesis.zeros(3)
+
+    def keeps(x):
+        mask.copy_(x > 0)
+        kept[mask] = (x * 2)[mask]
+        return kept * 1
+
+    batches = [genesis.tensor(x) for x in ([1.0, -1, -1], [1.0, 1, -1], [-1.0, -1, -1], [1.0, 1, 1])]
+    expected = [keeps(x).tolist() for x in batches]
+    kept.zero_()
+    with pytest.warns(UserWarning, match="values of a mask that is written to in the function"):
+        compiled = genesis.compile(keeps)
+        assert [compiled(x).tolist() for x in batches] == expected
+    with pytest.raises(RuntimeError, match="values of a mask that is written to in the function"):
+        genesis.jit.trace(keeps, batches[0])

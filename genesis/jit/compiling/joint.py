@@ -330,6 +330,7 @@ class JointTracer(Tracer):
 
     def mask_counted(self, mask: Any) -> None:
         """See there. A call in which it names another number has a graph of its own."""
+        super().mask_counted(mask)
         self.masks.append(Unchanged("", lambda: {"how many elements a mask names": int(np.count_nonzero(mask))}))
 
     def sets(self, thing: Any, name: str, store: dict[str, Any] | None = None) -> None:
@@ -377,8 +378,8 @@ class JointTracer(Tracer):
         given = [(i, i in began, a.tensor()) for i, a in enumerate(arguments)]
         changed = [(x, before) for x, before, _ in self.gradients.histories.values()]
         captured = [(x, before is not None, x) for x, before in changed if not self.memory.was_made(x._array)]
-        return [
         self.still = [x for x, before, _ in captured if (x._node is not None) is before]
+        return [
             (what, not before)
             for what, before, x in (*given, *captured)
             if x is not None and (x._node is not None) is not before
