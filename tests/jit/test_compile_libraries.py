@@ -17,6 +17,8 @@ import functools
 import random
 from random import random as drawn
 
+import numpy as np
+
 import genesis
 from genesis import nn
 
@@ -105,6 +107,15 @@ class Own(nn.Module):
     def forward(self, x):
         return x * self.source.random()
 
+class OfNumPy(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.source = np.random.default_rng(0) if kind == "Generator" else np.random.RandomState(0)
+
+    def forward(self, x):
+        source = self.source
+        return x * float(source.normal())
+
 class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -155,6 +166,16 @@ def test_random_numbers_that_they_draw_are_drawn_at_each_call(package, name):
         return [net(genesis.ones(2)).sum().item() for _ in range(8)], random.random()
 
     assert run(True) == run(False)
+
+
+@pytest.mark.parametrize("kind", ["Generator", "RandomState"])
+def test_a_source_of_numpy_draws_at_each_call(package, kind):
+    module, compiled = package.OfNumPy(kind), genesis.compile(package.OfNumPy(kind))
+    with pytest.warns(
+        UserWarning, match=f"OfNumPy.forward of an installed package may draw random numbers from a {kind}"
+    ):
+        actual = [compiled(genesis.ones(1)).item() for _ in range(4)]
+    assert actual == [module(genesis.ones(1)).item() for _ in range(4)]
 
 
 @pytest.mark.filterwarnings("ignore:compile")

@@ -21,20 +21,21 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.errors import message
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber
 from genesis.core.graph.version import WRITES
 from genesis.jit.compiling.drawn import draws
+from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
-from genesis.jit.compiling.reads import Reads
+from genesis.jit.compiling.reads import Reads, along_names
 from genesis.jit.compiling.stops import Effect, Leaked, Position, Stopped, position
 from genesis.jit.compiling.stores import (
     Store,
     identities_of,
     kinds_asked_of,
     makes,
-    names_of,
     numbers_asked_of,
     reads_of,
     remainders_of,
@@ -43,12 +44,13 @@ from genesis.jit.compiling.stores import (
 from genesis.jit.compiling.unnamed import next_of
 from genesis.jit.compiling.values import HostValue, Number
 from genesis.jit.compiling.writers import CONTAINERS, WRITING, Writer, receiver, writers_of
-from genesis.jit.compiling.young import is_young, stores_in
+from genesis.jit.compiling.young import is_young
 
 _STDLIB, _NUMPY = os.path.dirname(os.__file__), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN = "of this package", "of the program", "of Python or NumPy"
-_SOURCES = (random.Random, np.random.RandomState, np.random.Generator)  # of random numbers
+_OF_NUMPY = np.random.RandomState, np.random.Generator
+_SOURCES = (random.Random, *_OF_NUMPY)  # of random numbers
 _FOREIGN, _LIBRARY = "of a package that this one calls", "of another package"
 _CALLED = {"cuda", "llvmlite", "ml_dtypes", "mpi4py", "nvmath", "safetensors", "scipy", "tqdm", "triton"}
 _MODULES = os.path.join("genesis", "nn", "module.py")
@@ -194,6 +196,7 @@ class Watch(Reads):
             return
         if event == "call" and self.known is not None:
             self._meet_caches(frame, code)
+            self._refuse_generators(frame, code)
         module = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         if not isinstance(module, Dependable):
             return
@@ -207,6 +210,15 @@ class Watch(Reads):
             for from_globals, chain in reads_of(code):
                 if not from_globals and chain[0] == code.co_varnames[0]:
                     self._read(frame, from_globals, chain)
+
+    def _refuse_generators(self, frame: FrameType, code: CodeType) -> None:
+        """Nobody is told of what is drawn from those of NumPy."""
+        for value, _, _ in along_names(frame, code):
+            if isinstance(value, _OF_NUMPY) and value is not np.random.mtrand._rand:
+                text = (
+                    f"{code.co_qualname} of an installed package may draw random numbers from a {type(value).__name__}"
+                )
+                raise NotKept(message("compile", f"{text} of NumPy, which a compiled call would not do again"))
 
     def _kind(self, code: CodeType) -> str:
         """Whose code this is."""
@@ -317,14 +329,7 @@ class Watch(Reads):
             return True
         if any([self._changed_by(frame, code, writer) is not None for writer in writers_of(code)]):
             return True
-        for from_globals, chain in names_of(code):
-            value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
-            for name in (*chain[1:], None):
-                if any([not is_young(x) for x in _iterators_in(value)]):
-                    return True
-                stores = list(stores_in(value, name)) if name is not None else []
-                value = stores[-1][2] if stores else None
-        return False
+        return any([not is_young(x) for value, _, _ in along_names(frame, code) for x in _iterators_in(value)])
 
     def _is_own(self, frame: FrameType, code: CodeType, store: Store) -> bool:
         """Whether code that begins writes to what it has made itself by then, or to an argument that it may write to."""

@@ -9,7 +9,7 @@ import os
 import sys
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from weakref import ref
@@ -32,6 +32,18 @@ _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose f
 _WRITABLE = (list, dict, set, deque, bytearray, array, np.ndarray)
 _CONTAINERS = (*_WRITABLE, tuple)
 _CONSTANTS = {bool, int, float, complex, str, bytes, type(None)}
+
+
+def along_names(frame: FrameType, code: CodeType) -> Iterator[tuple[Any, Any, list[Any]]]:
+    """What code has in hand that begins, name by name: a value, the name that it asks it for (None: it ends there), and
+    where that may be.
+    """
+    for from_globals, chain in names_of(code):
+        value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
+        for name in (*chain[1:], None):
+            stores = list(stores_in(value, name)) if name is not None else []
+            yield value, name, stores
+            value = stores[-1][2] if stores else None
 
 
 class Reads:
@@ -87,18 +99,15 @@ class Reads:
 
     def _meet_caches(self, frame: FrameType, code: CodeType) -> None:
         """What keeps results among what the code reads: functions with a cache, and properties that have none yet."""
-        for from_globals, chain in names_of(code):
-            value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
-            for name in (*chain[1:], None):
-                if isinstance(value, defaultdict):
-                    self._defaults[id(value)] = value
-                if isinstance(value, _CACHING):
-                    self._caches.setdefault(id(value), (value, value.cache_info()))
-                stores = list(stores_in(value, name)) if name is not None else []
-                value = stores[-1][2] if stores else None
-                if isinstance(value, functools.cached_property) and len(stores) > 1 and name not in stores[0][0]:
-                    self._properties.append((stores[0][0], name))
-                    self._once.append(value.func)
+        for value, name, stores in along_names(frame, code):
+            if isinstance(value, defaultdict):
+                self._defaults[id(value)] = value
+            if isinstance(value, _CACHING):
+                self._caches.setdefault(id(value), (value, value.cache_info()))
+            kept = stores[-1][2] if len(stores) > 1 and name not in stores[0][0] else None
+            if isinstance(kept, functools.cached_property):
+                self._properties.append((stores[0][0], name))
+                self._once.append(kept.func)
 
     def runs_once(self, frame: FrameType | None) -> bool:
         """Whether a frame, or one that called it, is of a function whose results are kept."""
