@@ -110,7 +110,7 @@ class _Slot(Packed):
                     "the function must do the same both times",
                 )
             )
-        self.value = t._alias(self.edge)
+        self.value = t if t._node is self.edge else t._alias(self.edge)
 
     def unpack(self, name: str) -> Tensor:
         if self.value is None:
@@ -131,7 +131,8 @@ class _Hooks(saved_tensors_hooks):
     """Calls ``pack_hook(node, tensor)`` for what a node saves; the node keeps what that returns, if it is a slot."""
 
     def packed(self, node: Node) -> tuple[Any, ...]:
-        saved = tuple([self._of_value(node, value) for value in node._saved])
+        pack = self.pack_hook
+        saved = tuple([pack(node, x) if isinstance(x, Tensor) else self._of_value(node, x) for x in node._saved])
         return saved if any(map(is_not, saved, node._saved)) else node._saved
 
     def _of_value(self, node: Node, value: Any) -> Any:
@@ -163,9 +164,14 @@ class _Note(NamedTuple):
         return f"{self.name} saves {self.spec}" + ("" if site is None else f" at {site}")
 
 
-def _note(node: Node, t: Tensor, values: bool = False) -> _Note:
-    crc = zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
-    return _Note(type(node).__name__, t._array.shape, t._array.dtype, crc, node._code, node._at)
+def _looks(node: Node, t: Tensor, values: bool) -> tuple[Any, ...]:
+    """What both runs must have in common of a saved tensor."""
+    array = t._array
+    return type(node).__name__, array.shape, array.dtype, _crc(t) if values else 0
+
+
+def _crc(t: Tensor) -> int:
+    return zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if t.numel() else 0
 
 
 class _Run:
@@ -189,34 +195,32 @@ class _Run:
         self.epoch = WRITES[0]
         self.levels: list[int] = []  # of the transforms inside
         self.slots: list[weakref.ref[_Slot]] = []
-        self.notes: list[_Note] = []
+        self.notes: list[tuple[tuple[Any, ...], CodeType | None, int]] = []  # how they look, and where that was
 
     def slot(self, node: Node, t: Tensor) -> _Slot:
         """A slot for what the first run saves."""
         slot = _Slot(self, t)
         self.slots.append(weakref.ref(slot))
         if self.check != "none":
-            self.notes.append(_note(node, t, self.check == "values"))
+            self.notes.append((_looks(node, t, self.check == "values"), node._code, node._at))
         return slot
 
     def run_again(self) -> None:
         self._check_arguments()
         for pair in self.around:
             pair.before_run_again()
-        seconds: list[_Note] = []
-        count = 0
+        checks, values, count = self.check != "none", self.check == "values", 0
+        slots, notes = self.slots, self.notes
 
         def fill(node: Node, t: Tensor) -> Tensor:
             nonlocal count
-            if self.check != "none":
-                seconds.append(_note(node, t, self.check == "values"))
-                if count >= len(self.notes) or seconds[-1][:4] != self.notes[count][:4]:
-                    raise self._mismatch(seconds)
-            slot = self.slots[count]() if count < len(self.slots) else None
+            if checks and (count >= len(notes) or _looks(node, t, values) != notes[count][0]):
+                raise self._mismatch(count, _Note(*_looks(node, t, values), node._code, node._at))
+            slot = slots[count]() if count < len(slots) else None
             if slot is not None:
                 slot.fill(t)
             count += 1
-            if self.early_stop and count == len(self.slots):
+            if self.early_stop and count == len(slots):
                 raise _Enough
             return t  # for a backward inside of the function itself
 
@@ -250,11 +254,13 @@ class _Run:
                             [("argument", t._spec())], "give checkpoint a clone()")
                 )  # fmt: skip
 
-    def _mismatch(self, seconds: list[_Note]) -> GraphError:
-        last = len(seconds) - 1
-        lines: list[tuple[str, object]] = [("both runs", note) for note in self.notes[max(0, last - 3) : last]]
-        lines.append(("first run", self.notes[last] if last < len(self.notes) else "nothing more"))
-        lines.append(("second run", seconds[last]))
+    def _mismatch(self, last: int, second: _Note) -> GraphError:
+        """The second run is another one at this saved tensor."""
+        notes = [_Note(*looks, code, at) for looks, code, at in self.notes[max(0, last - 3) : last + 1]]
+        both = notes[: min(last, 3)]
+        lines: list[tuple[str, object]] = [("both runs", note) for note in both]
+        lines.append(("first run", notes[-1] if len(notes) > len(both) else "nothing more"))
+        lines.append(("second run", second))
         return GraphError(
             message(
                 "checkpoint",
@@ -433,7 +439,7 @@ def saved_residuals(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     residuals: list[tuple[str, str]] = []
 
     def note(node: Node, t: Tensor) -> Tensor:
-        spec, _, rest = str(_note(node, t)).partition(" saves ")
+        spec, _, rest = str(_Note(*_looks(node, t, False), node._code, node._at)).partition(" saves ")
         residuals.append((str(t._spec()), spec + rest.removeprefix(str(t._spec()))))
         return t
 
