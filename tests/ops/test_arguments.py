@@ -89,3 +89,24 @@ def test_close_small_integers():
     x, y = genesis.tensor([1, 2], dtype=genesis.uint8), genesis.tensor([2, 1], dtype=genesis.uint8)
     assert genesis.isclose(x, y, atol=1).tolist() == [True, True]  # 1 - 2 is 255 there
     assert genesis.isclose(genesis.tensor([True]), genesis.tensor([True])).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: genesis.tensor(5).repeat(-1),
+        lambda: genesis.ones(2, 0).repeat(-1, 1),
+        lambda: genesis.ones(2).repeat(2, -1),
+        lambda: genesis.ones(2).repeat(-1, -1),
+        lambda: genesis.tile(genesis.tensor(5), (-1,)),
+        lambda: genesis.ones(3).tile(-2),
+        lambda: genesis.tril_indices(-1, 2),
+        lambda: genesis.triu_indices(2, -1),
+        lambda: genesis.randint(0, 3, (-1,)),
+        lambda: genesis.randint(0, 3, (2, -1), device="meta"),
+    ],
+)
+def test_counts_and_sizes_are_not_negative(call):
+    """A number of repeats that is -1 would else be what reshape finds out, and a size of -1 nothing."""
+    with pytest.raises(RuntimeError, match="cannot be negative"):
+        call()

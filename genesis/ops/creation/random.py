@@ -178,6 +178,8 @@ def randint(
         raise ArgumentValueError(message("randint", f"the range from {low} to {high} does not fit into int64"))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     shape = sizes((size,))
+    if any(n < 0 for n in shape):
+        raise ShapeError(message("randint", f"sizes cannot be negative, got {[*shape]}"))
     device = require_available(default_device() if device is None else as_device(device))
     array = (
         meta(shape, kind)

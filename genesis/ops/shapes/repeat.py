@@ -19,6 +19,11 @@ from genesis.ops.shapes.reshape import reshape
 _ALL = "fcib"
 
 
+def _never_negative(name: str, counts: Sequence[int]) -> None:
+    if any(n < 0 for n in counts):
+        raise ShapeError(message(name, f"counts cannot be negative, got {[int(n) for n in counts]}"))
+
+
 @composite(dtypes=_ALL)
 def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     """The tensor repeated like tiles; missing repeats and dimensions count as 1.
@@ -27,6 +32,7 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     >>> genesis.tile(genesis.tensor([1., 2.]), (2,))
     tensor([1., 2., 1., 2.])
     """
+    _never_negative("tile", dims)  # reshape would read -1 as "what is left"
     counts = [1] * max(0, input.ndim - len(dims)) + [int(n) for n in dims]
     shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
     x = reshape(input, [n for size in shape for n in (1, size)])
@@ -52,6 +58,7 @@ def _repeat(self: Tensor, *repeats: Any, **named: Any) -> Tensor:
     counts = sizes_of("repeat", "repeats", repeats, named)
     if len(counts) < self.ndim:
         raise ShapeError(message("repeat", f"{len(counts)} repeats for {self.ndim} dimensions"))
+    _never_negative("repeat", counts)
     return tile(self, counts)
 
 
