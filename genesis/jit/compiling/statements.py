@@ -29,6 +29,8 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.R
 _IN_BRANCHES = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Assert, ast.If, ast.Pass)
 _REFUSED = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 _ON_TENSORS = ("backward", "step", "zero_grad")  # of the trace itself: they need histories
+_DISPLAYS = (ast.Tuple, ast.List, ast.Dict)
+_RETURNED = "_returned_"  # before the line and column of something, in the name of the variable that it is assigned to
 STATEMENT = "statement"
 KNOWN: dict[tuple[str, int, str], ast.stmt] = {}  # those that were taken out: by file, line, and name of the function
 
@@ -83,9 +85,21 @@ class Rewritten:
         if any(taken) and (column is not None or all(taken)):
             return
         here = [s for s, done in zip(here, taken, strict=True) if not done]
+        if here and isinstance(here[-1], ast.Return) and column is not None and self._splits(here[-1]):
+            return self.take(line, column)
         for statement in here[:-1] if column is None and len(every) > 1 else ():
             self._take([statement])
         self._take(here)
+
+    def _splits(self, statement: ast.Return) -> bool:
+        """Name what is returned in tuples, lists and dictionaries, so that one of these can be taken out, as the second in
+        ``return loss, scores.numpy()``; whether there is such.
+        """
+        if not isinstance(statement.value, _DISPLAYS):
+            return False
+        splitting = _Splitting(statement)
+        self.tree = splitting.visit(copy.deepcopy(self.tree))
+        return splitting.count > 0
 
     def take_reads(self, text: str) -> None:
         """Take out what reads something, as ``self.count``; the outermost ``if`` that decides by it."""
@@ -147,12 +161,47 @@ class Rewritten:
         return new
 
 
+class _Splitting(ast.NodeTransformer):
+    """Puts assignments of what is returned before a ``return``."""
+
+    def __init__(self, statement: ast.Return) -> None:
+        self.at, self.count = (statement.lineno, statement.col_offset), 0
+
+    def visit_Return(self, node: ast.Return) -> Any:  # noqa: N802
+        if (node.lineno, node.col_offset) != self.at:
+            return node
+        parts = list[ast.stmt]()
+        node.value = self._named(node.value, parts)
+        self.count = len(parts)
+        node.lineno, node.col_offset = (
+            node.end_lineno or node.lineno,
+            node.end_col_offset or 0,
+        )  # none of their positions
+        return [*parts, node]
+
+    def _named(self, node: Any, parts: list[ast.stmt]) -> Any:
+        if isinstance(node, ast.Constant):
+            return node
+        if isinstance(node, ast.Tuple | ast.List) and not any([isinstance(x, ast.Starred) for x in node.elts]):
+            node.elts = [self._named(x, parts) for x in node.elts]
+        elif isinstance(node, ast.Dict) and all([isinstance(key, ast.Constant) for key in node.keys]):
+            node.values = [self._named(x, parts) for x in node.values]
+        else:
+            name = f"{_RETURNED}{node.lineno}_{node.col_offset}"
+            parts.append(
+                ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), node)], node), node)
+            )
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return node
+
+
 class _Taking(ast.NodeTransformer):
     """Puts functions in the place of statements."""
 
     def __init__(self, rewritten: Rewritten) -> None:
         self.statements, code = rewritten.statements, rewritten.code
-        self.own = {*code.co_varnames, *code.co_cellvars}
+        names = {n.id for n in ast.walk(rewritten.tree) if isinstance(n, ast.Name)}
+        self.own = {*code.co_varnames, *code.co_cellvars, *[name for name in names if name.startswith(_RETURNED)]}
         self.free = set(code.co_freevars)
         self.declared = {n for s in ast.walk(rewritten.tree) if isinstance(s, ast.Global) for n in s.names}
 

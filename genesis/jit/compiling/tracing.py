@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+from genesis.arrays.protocol import NeedsValues
 from genesis.base import dtypes
 from genesis.base.device import get_default_device, set_default_device
 from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message
@@ -193,7 +194,7 @@ class Tracing:
                     error.args = (watch,)
                 if self._keeps_failed(watch, error):
                     continue
-                if not isinstance(error, Stopped | ValueNeeded | Conflict | Anew):
+                if not isinstance(error, Stopped | ValueNeeded | NeedsValues | Conflict | Anew):
                     raise
                 if watch.unknown or self.fullgraph or not self._take(watch, error):
                     if isinstance(error, Conflict):
