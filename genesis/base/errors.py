@@ -27,11 +27,14 @@ Each also derives from what PyTorch (or Python) raises in the same place, so exi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 
 from genesis.base import tracebacks
 from genesis.base.kept_errors import empty_later
 from genesis.base.text import visible
+
+told_of_errors: ContextVar[Callable[[GenesisError], None] | None] = ContextVar("genesis_told_of_errors", default=None)
 
 
 class GenesisError(Exception):
@@ -40,6 +43,8 @@ class GenesisError(Exception):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         empty_later(self)
+        if (tell := told_of_errors.get()) is not None:
+            tell(self)
 
     def __str__(self) -> str:
         return visible(super().__str__())

@@ -21,7 +21,7 @@ import numpy as np
 from genesis.arrays.protocol import Layer
 from genesis.autograd.gradients import grad
 from genesis.base.device import MEMORIES
-from genesis.base.errors import GraphError, message
+from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message, told_of_errors
 from genesis.base.pytree import TreeDef
 from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Op
@@ -355,11 +355,19 @@ class JointTracer(Tracer):
             self.modes_before.setdefault(id(module), (module, module.training))
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        token = told_of_errors.set(self._error_made)
         try:
             return super()._record(fn, args, kwargs)
-        finally:  # what was read before it was set is as it was, for the guards
+        finally:
+            told_of_errors.reset(token)
             for module, before in self.modes_before.values():
-                module.__dict__["training"] = before
+                module.__dict__["training"] = before  # what was read before it was set, for the guards
+
+    def _error_made(self, error: GenesisError) -> None:
+        """What only a trace cannot do is no error in a call: where the function may catch it, it is refused."""
+        of_traces = isinstance(error, GraphError | UnsupportedError) and self.watch is not None
+        if of_traces and caught(sys._getframe(2), self.watch.saw):
+            self.refusals.append(error)
 
     def _modes(self) -> tuple[tuple[Any, bool], ...]:
         """Whether the modules are in training now of which the function has set that."""
