@@ -209,3 +209,62 @@ def test_a_trace_that_fails_leaves_the_state_that_was_there():
         genesis.jit.trace(halved, genesis.ones(3))
     after = optimizer.state[weight]
     assert sorted(after) == sorted(before) and after["step"] == before["step"]
+
+
+def test_a_state_is_loaded_between_calls_of_a_step_that_empties_it():
+    """It is in another dictionary then than the one that a call was seen to change."""
+
+    def seen(compiled):
+        genesis.manual_seed(0)
+        w = nn.Parameter(genesis.randn(3, 4))
+        optimizer = genesis.optim.RMSprop([w], lr=0.01)
+
+        def step(x):
+            optimizer.state.clear()
+            optimizer.zero_grad()
+            (w * w).tanh().sum().backward()
+            optimizer.step()
+            return w * x
+
+        run, told = genesis.compile(step) if compiled else step, []
+        for call in range(6):
+            run(genesis.ones(3, 4).requires_grad_(call == 5))
+            told += [w.detach().clone(), *optimizer.state[w].values()]
+            if call == 4:
+                optimizer.load_state_dict(optimizer.state_dict())
+        return told
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected, actual = seen(False), seen(True)
+    assert len(expected) == len(actual)
+    for x, y in zip(expected, actual, strict=True):
+        genesis.testing.assert_close(genesis.as_tensor(x), genesis.as_tensor(y))
+
+
+class Holder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+
+def test_a_module_is_set_in_a_trace_that_fails():
+    """What the trace made was left there."""
+
+    def seen(compiled):
+        genesis.manual_seed(0)
+        holder = Holder()
+
+        def step(x):
+            holder.layer.weight = nn.Parameter(holder.layer.weight.detach() * 0.9)
+            holder.layer = nn.Linear(4, 4)
+            return x * 2
+
+        run, told = genesis.compile(step) if compiled else step, []
+        for _ in range(5):
+            told += [run(genesis.ones(3)).tolist(), holder.layer.weight.tolist()]
+        return told
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert seen(True) == seen(False)

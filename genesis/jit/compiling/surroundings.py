@@ -28,6 +28,7 @@ from genesis.core.graph.tracing import PLAIN, Dependable
 
 MOST = 20_000  # objects, and bytes of an array
 LOOKED_INTO = 2_000  # items of a container
+_MEMBERS = ("_parameters", "_buffers", "_modules")  # dictionaries of a module
 _STDLIB = os.path.dirname(os.__file__)
 _ATOMS = (*PLAIN, Tensor, range, slice, CodeType, np.generic)
 
@@ -93,6 +94,8 @@ def _kept(title: str, x: Any) -> Iterator[Kept]:
         yield Kept(title, _own(x), lambda: _own(x), functools.partial(_set, x))
     elif is_of_program(type(x)):
         yield Kept(title, _attributes(x), lambda: _attributes(x), functools.partial(_set, x))
+    if isinstance(x, Dependable):
+        yield from [part for name in _MEMBERS if name in vars(x) for part in _kept(title, vars(x)[name])]
 
 
 def _inside(title: str, x: Any) -> Iterator[tuple[str, Any]]:

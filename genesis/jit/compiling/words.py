@@ -466,6 +466,8 @@ def _attribute(value: Any, name: str) -> Any:
     if isinstance(inside, property | staticmethod | classmethod) or inside is None:
         return UNKNOWN
     of_class = not (isinstance(getattr(value, "__dict__", None), dict) and name in value.__dict__)
+    if isinstance(inside, MethodDescriptorType) and of_class and isinstance(value, _CONTAINERS):
+        return inside.__get__(value)  # of a class made of one of these: a defaultdict, a Counter
     return MethodType(inside, value) if isinstance(inside, FunctionType) and of_class else _seen(inside)
 
 
