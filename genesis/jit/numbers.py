@@ -141,7 +141,12 @@ class Decision:
     def changed(self) -> str | None:
         try:
             return None if self.ask() == self.answer else f"{self.ask} is {not self.answer} now, it was {self.answer}"
-        except (ArithmeticError, ValueError) as error:  # nobody would ask: it was decided otherwise before
+        except (
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as error:  # nobody would ask: it was decided otherwise, or it is no number any more
             return f"{self.ask} is nothing now: {error}"
 
     def of(self, new: Callable[[Any], Any]) -> Decision:

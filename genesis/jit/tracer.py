@@ -149,6 +149,23 @@ class Tracer(AskedNumbers):
                 )
             )
 
+    def seed_read(self, stream: Generator) -> None:
+        """A stream may have another seed at the next call, and nobody could see what was computed of this one."""
+        if not any(own is stream for own in self.own_streams):
+            raise GraphError(message("trace", "the seed of a random stream from outside is asked for"))
+
+    def state_read(self, stream: Generator, state: np.ndarray[Any, Any]) -> None:
+        """The function may go back to a state, but not go on with its bytes: it has let go of them in the end."""
+        if any(own is stream for own in self.own_streams):
+            return
+        read = weakref.ref(state)
+
+        def check() -> None:
+            if read() is not None:
+                raise GraphError(message("trace", "the state of a random stream from outside is kept or computed with"))
+
+        self.checks.append(check)
+
     def _drawn(self, op: Op, stream: Generator, *options: Any) -> Any:
         """A call of a random op. The stream moves on, so that later ones begin behind it; after the trace it goes back."""
         index, before = self.stream(stream), stream._block

@@ -86,6 +86,7 @@ class Module(ModuleState, Conversions, Dependable):
     def _taken_for_granted(self) -> dict[str, Any]:
         state = plain_only({name: value for name, value in self.__dict__.items() if name != "_hooks"})
         state |= {**self._parameters, **self._buffers, **self._modules}
+        state["forward"] = self.__dict__.get("forward", type(self).forward)  # `__call__` reads it, no code of a program
         sets = [*EVERY_MODULE, *([] if self._hooks is None else [self._hooks])]
         state["hooks"] = tuple(
             [
@@ -100,14 +101,16 @@ class Module(ModuleState, Conversions, Dependable):
     def _witnesses(self) -> tuple[Any, ...]:
         if self._hooks is not None or EVERY_MODULE or list in map(type, self.__dict__.values()):
             return super()._witnesses()
-        return (*self.__dict__.values(), *self._parameters.values(), *self._buffers.values(), *self._modules.values())
+        parts = self._parameters, self._buffers, self._modules
+        return type(self).forward, *self.__dict__.values(), *[x for part in parts for x in part.values()]
 
     def _answers(self) -> list[tuple[Any, tuple[Any, ...] | None]] | None:
         if self._hooks is not None or EVERY_MODULE:
             return None
         lists = [value for value in self.__dict__.values() if type(value) is list]
         stores = (EVERY_MODULE, self.__dict__, self._parameters, self._buffers, self._modules)
-        return [(held, None) for held in (*stores, *lists)]
+        forward = [(vars(kind), ("forward",)) for kind in type(self).__mro__ if "forward" in vars(kind)][:1]
+        return [*forward, *[(held, None) for held in (*stores, *lists)]]
 
     def _parts(self) -> Iterator[tuple[str, Module]]:
         return self.named_modules()

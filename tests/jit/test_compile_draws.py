@@ -317,3 +317,42 @@ def test_draws_of_the_host_come_first():
     made = phases(compiled._recent[0].graph.program)
     assert [bool(phase.stages) for phase in made] == [False, True]
     assert hosts(compiled) == (1, 1)
+
+
+@pytest.mark.parametrize("of_its_own", [False, True])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda g: (g.initial_seed() if g else genesis.initial_seed()) % 7,
+        lambda g: (g.get_state() if g else genesis.get_rng_state()).float().sum(),
+        lambda g: (g.get_state() if g else genesis.get_rng_state())[8:].clone(),
+    ],
+)
+def test_seeds_and_states_that_the_function_reads(read, of_its_own):
+    """They were those of the trace."""
+
+    def run(compiled):
+        generator = genesis.Generator().manual_seed(3) if of_its_own else None
+        genesis.manual_seed(3)
+        step, results = (lambda x: (x * read(generator), genesis.rand(2, generator=generator))), []
+        step = genesis.compile(step) if compiled else step
+        for call in range(5):
+            results.append([y.tolist() for y in step(genesis.ones(8))])
+            if call == 2:
+                (genesis.manual_seed if generator is None else generator.manual_seed)(12345)
+        return results, step
+
+    expected, _ = run(False)
+    with pytest.warns(UserWarning, match="of a random stream from outside is"):
+        assert run(True)[0] == expected
+
+
+def test_a_state_that_the_function_goes_back_to_is_no_matter():
+    def again(x):
+        state = genesis.get_rng_state()
+        drawn = genesis.rand(3)
+        genesis.set_rng_state(state)
+        return drawn - genesis.rand(3) + x
+
+    step = genesis.compile(again, fullgraph=True)
+    assert all(genesis.equal(step(genesis.ones(3)), genesis.ones(3)) for _ in range(3))

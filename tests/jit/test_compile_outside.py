@@ -327,3 +327,103 @@ def test_attributes_that_are_set_in_a_class_between():
         return lambda x: x * thing.factor + (1 if hasattr(thing, "extra") else 0), between
 
     assert "not compiled" not in same(make).explain()
+
+
+@pytest.mark.parametrize("how", ["called by its module", "called by a program"])
+def test_methods_of_modules_that_are_set_between(how):
+    """In an object, where the class has it, and in the class; `nn.Module.__call__` reads it, or the program."""
+
+    class Doubling(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    def make():
+        module = Doubling()
+        row = nn.Sequential(module, nn.Identity())
+
+        def between(call):
+            if call in (0, 2):
+                module.forward = lambda x: x * (call + 3)
+            elif call == 3:
+                del module.forward
+                Doubling.forward = lambda self, x: x * 11
+
+        Doubling.forward = lambda self, x: x * 2
+        return (row if how == "called by its module" else lambda x: module.forward(x)), between
+
+    assert "not compiled" not in same(make).explain()
+
+
+def test_a_method_of_an_optimizer_that_is_set_between():
+    def make():
+        w = genesis.ones(3, requires_grad=True)
+        optimizer = genesis.optim.SGD([w], lr=0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            (w * x).sum().backward()
+            optimizer.step()
+            return w.detach()
+
+        def between(call):
+            if call == 2:
+                optimizer.step = lambda: None
+
+        return step, between
+
+    same(make)
+
+
+def test_a_number_that_is_no_number_any_more():
+    """What is decided by it was asked before whether it is one: a TypeError came out of the call."""
+
+    def make():
+        norm = nn.BatchNorm1d(3)
+
+        def between(call):
+            norm.momentum = (0.5, None, None, 0.3, None, 0.1)[call]
+            return norm.running_mean.tolist()
+
+        def step(x):
+            if norm.momentum is not None and norm.momentum > 0.2:
+                x = x + 1
+            return norm(genesis.stack([x, x * 2]))
+
+        return step, between
+
+    assert "not compiled" not in same(make).explain()
+
+
+def test_a_graph_of_autocast_is_not_for_calls_without():
+    """Where the first call is made under autocast: nothing said no to the second."""
+
+    def make():
+        weight = genesis.full((3, 3), 1.01)
+        product = genesis.compile(lambda x: x @ weight)
+
+        def both(x):
+            with genesis.autocast("cpu", dtype=genesis.bfloat16):
+                low = product(x)
+            return low.float(), product(x)
+
+        return genesis.compiler.disable(both), lambda call: product(genesis.ones(3)).tolist()
+
+    with genesis.compiler.set_stance("force_eager"):
+        both, between = make()
+        expected = [y.tolist() for y in both(genesis.ones(3))], between(0)
+    both, between = make()
+    assert ([y.tolist() for y in both(genesis.ones(3))], between(0)) == expected
+    assert expected[0][0] != expected[0][1]
+
+
+def test_a_mode_that_is_told_of_functions_is_told_of_those_of_a_compiled_one():
+    class Doubled(genesis.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return result * 2 if func.__name__ == "relu" else result
+
+    step = genesis.compile(lambda x: nn.functional.relu(x))
+    results = [step(genesis.ones(())).item() for _ in range(2)]
+    with Doubled():
+        results.append(step(genesis.ones(())).item())
+    assert [*results, step(genesis.ones(())).item()] == [1, 1, 2, 1]

@@ -88,11 +88,18 @@ class Generator:
         return self._seed
 
     def initial_seed(self) -> int:
+        active = tracer.get()
+        if active is not None:
+            active.seed_read(self)
         return self._seed
 
     def get_state(self) -> Tensor:
         """Key and position as 16 bytes: two little-endian 64-bit words."""
-        return wrap(np.array(self.key_and_block(), dtype="<u8").view(np.uint8).copy())
+        state = np.array(self.key_and_block(), dtype="<u8").view(np.uint8).copy()
+        active = tracer.get()
+        if active is not None:
+            active.state_read(self, state)
+        return wrap(state)
 
     def key_and_block(self) -> tuple[int, int]:
         """Key and position."""

@@ -16,7 +16,8 @@ from genesis.arrays.protocol import device_of
 from genesis.base import device as devices
 from genesis.base import dtypes
 from genesis.base.pytree import TreeDef, tree_flatten
-from genesis.core.graph import switches
+from genesis.core.call.subclasses import MODES
+from genesis.core.graph import autocast, switches
 from genesis.core.graph.modes import grad_mode, inference
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor
@@ -37,7 +38,10 @@ def surroundings(text: Text) -> None:
     """Nothing is open that ordinary calls would notice, and the modes are those of now."""
     text.scope |= {name: getattr(switches, name) for name in _SWITCHES}
     text.scope |= {"grad_mode": grad_mode.get, "dtypes": dtypes, "device": devices.default_device}
-    text.miss_if("(ACTIVE and not sure) or LEVELS or OVERRIDES or PACKING or ESCAPES")
+    text.scope["function_modes"] = MODES
+    text.miss_if("(ACTIVE and not sure) or LEVELS or OVERRIDES or PACKING or ESCAPES or function_modes")
+    if autocast.state() is not None:  # the key says that it is open again; without, there is nothing in `ACTIVE`
+        text.miss_if("not sure")
     text.unless(
         f"grad_mode() is {grad_mode.get()} and dtypes._default is {text.name(dtypes.get_default_dtype())} "
         f"and device() is {text.name(devices.default_device())}"
@@ -323,15 +327,16 @@ def guards(text: Text, graph: Graph, drawn: Sequence[Any] = (), renewed: Sequenc
     """
     guarded = Guarded(text)
     for guard in graph.binding.guards:
+        if isinstance(guard, StillFloat):  # before Python decides by it
+            _float(text, guard)
+    for guard in graph.binding.guards:
         if isinstance(guard, CapturedAsTheyWere):
             for x, _ in guard.tensors:
                 _as_it_was(guarded, x)
         elif isinstance(guard, Decision):
             if not drawn or last_drawn(guard, drawn[0]) < 0:
                 text.unless(f"{decision_of(text, guard)} is {guard.answer}")
-        elif isinstance(guard, StillFloat):
-            _float(text, guard)
-        elif not isinstance(guard, Modes):
+        elif not isinstance(guard, Modes | StillFloat):
             answers = guard.answers() if isinstance(guard, Unchanged) else None
             if answers is None:
                 text.unless(f"{text.name(guard.changed)}() is None")

@@ -10,6 +10,7 @@ from genesis.base import dtypes
 from genesis.base.device import default_device
 from genesis.base.errors import ArgumentError, GraphError
 from genesis.base.pytree import tree_flatten, tree_map
+from genesis.core.call.subclasses import MODES
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import _kernels_only, grad_mode, inference, interception, repair, watchers
 from genesis.core.graph.switches import ESCAPES, LEVELS, OVERRIDES, PACKING, PHASES
@@ -79,7 +80,7 @@ def _leaf_key(x: Any) -> Any:
 
 def aside() -> bool:
     """Whether something is open in this thread, or anywhere, that wants to see the function's own calls."""
-    if LEVELS or OVERRIDES or PACKING or ESCAPES:
+    if LEVELS or OVERRIDES or PACKING or ESCAPES or MODES:
         return True
     profiles = len(PHASES)  # they see compiled calls, too
     return (

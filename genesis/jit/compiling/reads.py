@@ -197,7 +197,7 @@ class Reads:
                     self._noted(value, held, key, inside, text)
                 else:
                     self.of_modules.add((id(held), key))
-                    if type(inside) not in PLAIN and held is value.__dict__:
+                    if held is value.__dict__ and (type(inside) not in PLAIN or key not in held):  # a method is absent
                         self._noted(value, held, key, inside, text)
             if not stores or stores[-1][2] is None:
                 text = whole
