@@ -245,6 +245,9 @@ class Tracer(AskedNumbers):
     def depends(self, thing: Dependable, read: str = "") -> None:
         self.guards.depends(thing, read)
 
+    def goes_through(self, thing: Dependable) -> None:
+        """The function goes through what is in a module; a subclass may remember that."""
+
     def changes(self, thing: Any, what: str) -> None:
         """Something of an object is about to change; a subclass may refuse that."""
 

@@ -11,7 +11,7 @@ from genesis.base.text import name_of
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.modes import ACTIVE
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, changes, depends, plain_only, sets, tracer
+from genesis.core.graph.tracing import Dependable, changes, depends, goes_through, plain_only, sets, tracer
 from genesis.nn.conversions import Conversions
 from genesis.nn.hooks import (
     EVERY_MODULE,
@@ -232,6 +232,8 @@ class Module(ModuleState, Conversions, Dependable):
         if remove_duplicate and id(self) in memo:
             return
         memo.add(id(self))
+        if ACTIVE:
+            goes_through(self)
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
@@ -243,12 +245,16 @@ class Module(ModuleState, Conversions, Dependable):
             module = ahead.pop()
             if not remove_duplicate or id(module) not in seen:
                 seen.add(id(module))
+                if ACTIVE:
+                    goes_through(module)
                 yield module
                 if module._modules:
                     ahead.extend([m for m in reversed(module._modules.values()) if m is not None])
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules right below with their names, each once."""
+        if ACTIVE:
+            goes_through(self)
         seen: set[int] = set()
         for name, module in self._modules.items():
             if module is not None and id(module) not in seen:
@@ -259,6 +265,8 @@ class Module(ModuleState, Conversions, Dependable):
         return (module for _, module in self.named_children())
 
     def _named(self, store: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        if ACTIVE:
+            goes_through(self)
         seen: set[int] = set()
         for path, module in (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
@@ -275,6 +283,8 @@ class Module(ModuleState, Conversions, Dependable):
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        if ACTIVE:
+            goes_through(self)
         parameters = {id(p): p for m in (self.modules() if recurse else (self,)) for p in m._parameters.values()}
         return (p for p in parameters.values() if p is not None)
 

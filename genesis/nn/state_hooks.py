@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from genesis.core.graph.hooks import RemovableHandle
+from genesis.core.graph.tracing import goes_through
 from genesis.nn.hooks import add, hooks_of
 
 
@@ -103,6 +104,7 @@ def has_load_post_hooks(module: Any) -> bool:
 
 def collect(module: Any, state: Any, prefix: str, keep_vars: bool) -> Any:
     """Put the tensors of a module, and of those below, into ``state``, between its hooks."""
+    goes_through(module)
     hooks = module._hooks
     for hook, *_ in [] if _none(hooks) else list(hooks.state_pre.values()):
         hook(module, prefix, keep_vars)

@@ -268,3 +268,50 @@ def test_a_module_is_set_in_a_trace_that_fails():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert seen(True) == seen(False)
+
+
+class Members(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.seq, self.n = nn.LayerNorm(3), nn.Sequential(nn.Linear(3, 3)), 0
+        self.w = nn.Parameter(genesis.ones(3))
+
+
+SET = [
+    "m.norm = nn.Identity() if m.n % 2 else nn.LayerNorm(3)",
+    "m.w = None",
+    "m.norm.weight = nn.Parameter(m.norm.weight.detach() * 0.9)",
+    "m.seq[0] = nn.Linear(3, 3)",
+]
+WALKED = [
+    "m.load_state_dict({k: v * 0.9 for k, v in m.state_dict().items()})",
+    "x = x * sum(p.sum() for p in m.parameters()).detach()",
+    "x = x * len(m.state_dict())",
+    "x = x * len([*m.modules(), *m.children(), *m.named_parameters()])",
+    "for p in m.parameters(): p.data.mul_(0.9)",
+]
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("walk", WALKED)
+@pytest.mark.parametrize("line", SET)
+def test_a_line_changes_a_module_that_the_step_goes_through(line, walk, late):
+    body = [walk, line] if late else [line, walk]
+    text = "def step(x):\n    m.n += 1\n    " + "\n    ".join(body) + "\n    return x * 2\n"
+    name = f"<goes through a module {hash(text)}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+
+    def seen(compiled):
+        genesis.manual_seed(0)
+        scope = {"m": Members(), "nn": nn}
+        exec(compile(text, name, "exec"), scope)
+        step, told = genesis.compile(scope["step"]) if compiled else scope["step"], []
+        for n in range(4):
+            told += [step(genesis.full((3,), n + 1.0)), *scope["m"].state_dict().values()]
+        return told
+
+    expected, actual = seen(False), seen(True)
+    assert len(expected) == len(actual)
+    for x, y in zip(expected, actual, strict=True):
+        genesis.testing.assert_close(x, y)

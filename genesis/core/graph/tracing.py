@@ -83,6 +83,13 @@ def depends(thing: Dependable, read: str = "") -> None:
         active.depends(thing, read)
 
 
+def goes_through(thing: Dependable) -> None:
+    """Say that the function goes through what is in a module, whatever that is."""
+    active = tracer.get()
+    if active is not None:
+        active.goes_through(thing)
+
+
 def changes(thing: Any, what: str) -> None:
     """Say that something of an object is about to change, which a graph would not do again: what that is."""
     active = tracer.get()

@@ -169,6 +169,7 @@ class JointTracer(Tracer):
         self.modes: tuple[tuple[Any, bool], ...] = ()  # see `Decided`
         self.modes_before: dict[int, tuple[Any, bool]] = {}  # of these modules
         self.asked_gradients: Asked | None = None  # see `Decided`
+        self.walked = dict[int, Any]()  # modules that the function goes through, by id
         self.still = list[Tensor]()  # those from outside that are told to require grad, or not to, and did so before
         self.masks = list[Unchanged]()  # how many elements those from outside name
         self.inference: tuple[int, ...] = ()  # see `Decided`
@@ -285,6 +286,7 @@ class JointTracer(Tracer):
             raise self.refusals.pop(0)
         self.hosts.settle()
         self.hosts.refuse_things(self.guards.things)
+        self.hosts.refuse_walks(self.walked.values())
         self._refuse_histories(arguments)
         self.turned = self._turns(arguments)
         self.modes = self._modes()
@@ -322,6 +324,9 @@ class JointTracer(Tracer):
                 text = f"what is written into {what} has a history, which would be that of the tensor then"
                 hint = "write under no_grad, or what is detached"
                 raise GraphError(message("compile", text, [("tensor", x._spec()), ("by", x._node.name())], hint))
+
+    def goes_through(self, thing: Dependable) -> None:
+        self.walked[id(thing)] = thing
 
     def changes(self, thing: Any, what: str) -> None:
         """See there. What the function makes itself it may change."""

@@ -18,6 +18,7 @@ from genesis.jit.compiling.drawn import Drawn
 from genesis.jit.compiling.leaves import UNKNOWN, HostCall, NotKept
 from genesis.jit.compiling.questions import keys_of, looked_up
 from genesis.jit.compiling.slots import Slots
+from genesis.jit.compiling.young import MEMBERS
 from genesis.jit.traced import Traced
 
 
@@ -85,6 +86,16 @@ class Order:
             for thing, held in answers:
                 if any([_changes_one_of(call, container, keys) for container, keys in held]):
                     raise self._refused(call, f"it changes what {type(thing).__name__} holds")
+
+    def refuse_walks(self, modules: Iterable[Dependable]) -> None:
+        """Refuse statements that change members of modules which the function goes through: it would see others."""
+        for module in modules:
+            members = [inside for name in MEMBERS if (inside := vars(module).get(name)) is not None]
+            known = {id(x) for x in (module, *members)}
+            for call in self.calls:
+                if any([id(held) in known or (held is vars(module) and key is None) for held, key in call.changes]):
+                    text = f"it changes what is in a {type(module).__name__}, which the function goes through"
+                    raise self._refused(call, text)
 
     def _puts_last(self) -> bool:
         """Whether slots have to be set behind what Python does when all has been computed: it looks at them as they were."""

@@ -31,7 +31,7 @@ from genesis.jit.compiling.deciding import LARGEST
 from genesis.jit.compiling.leaves import UNKNOWN, NotKept, Unread, is_set
 from genesis.jit.compiling.stops import Late
 from genesis.jit.compiling.values import HostValue
-from genesis.jit.compiling.young import is_young
+from genesis.jit.compiling.young import MEMBERS, is_young
 from genesis.jit.numbers import Entry
 
 _NOTHING: Any = object()
@@ -301,7 +301,7 @@ def _attribute(held: Any, name: str, title: str) -> Any:
     in_class = next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
     if hasattr(type(in_class), "__set__") or isinstance(in_class, MemberDescriptorType) or name == "training":
         return None
-    for members in ("_parameters", "_buffers", "_modules") if ours else ():
+    for members in MEMBERS if ours else ():
         if name in inside.get(members, ()):
             return Slot(inside[members], name, title, held) if members == "_buffers" else None
     return Slot(inside, name, title, held if ours else None)

@@ -25,10 +25,10 @@ from genesis.base.tracebacks import LIBRARY
 from genesis.core.functions.captures import contents
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable
+from genesis.jit.compiling.young import MEMBERS
 
 MOST = 20_000  # objects, and bytes of an array
 LOOKED_INTO = 2_000  # items of a container
-_MEMBERS = ("_parameters", "_buffers", "_modules")  # dictionaries of a module
 _STDLIB = os.path.dirname(os.__file__)
 _ATOMS = (*PLAIN, Tensor, range, slice, CodeType, np.generic)
 
@@ -95,7 +95,7 @@ def _kept(title: str, x: Any) -> Iterator[Kept]:
     elif is_of_program(type(x)):
         yield Kept(title, _attributes(x), lambda: _attributes(x), functools.partial(_set, x))
     if isinstance(x, Dependable):
-        yield from [part for name in _MEMBERS if name in vars(x) for part in _kept(title, vars(x)[name])]
+        yield from [part for name in MEMBERS if name in vars(x) for part in _kept(title, vars(x)[name])]
 
 
 def _inside(title: str, x: Any) -> Iterator[tuple[str, Any]]:

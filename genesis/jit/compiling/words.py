@@ -49,7 +49,7 @@ from genesis.jit.compiling.writers import (
     OPERATORS,
     changes_items,
 )
-from genesis.jit.compiling.young import MADE_AT_RUN_TIME, is_young, stores_in
+from genesis.jit.compiling.young import MADE_AT_RUN_TIME, MEMBERS, is_young, stores_in
 from genesis.jit.guards import functions_in
 from genesis.jit.traced import Cell, Traced
 
@@ -264,6 +264,8 @@ class Reading:
                     self.call.changes.append((held.__dict__, None))
             else:
                 self.call.changes.append((held.__dict__, node.attr))
+                members = [held.__dict__.get(name, {}) for name in MEMBERS if isinstance(held, Dependable)]
+                self.call.changes += [(inside, node.attr) for inside in members if node.attr in inside]
         else:
             self.call.blind = False
             if isinstance(getattr(type(held), node.attr, None), MemberDescriptorType):

@@ -15,6 +15,7 @@ import numpy as np
 from genesis.core.graph.tracing import Dependable
 
 MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes whose attributes can be set
+MEMBERS = ("_parameters", "_buffers", "_modules")  # the dictionaries of a module
 
 
 def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -32,7 +33,7 @@ def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
         if name in own:
             return
     if isinstance(value, Dependable):
-        for members in ("_parameters", "_buffers", "_modules"):
+        for members in MEMBERS:
             if isinstance(own, dict) and name in own.get(members, ()):
                 yield own[members], name, own[members][name]
                 return
