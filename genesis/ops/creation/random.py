@@ -34,7 +34,7 @@ from genesis.ops.creation.create import finished, in_order, order_of
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import minimum
 from genesis.ops.reductions.search import searchsorted
-from genesis.ops.shapes.expand import sizes
+from genesis.ops.shapes.expand import never_negative, sizes
 
 _I64 = np.dtype(np.int64)
 
@@ -178,8 +178,7 @@ def randint(
         raise ArgumentValueError(message("randint", f"the range from {low} to {high} does not fit into int64"))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     shape = sizes((size,))
-    if any(n < 0 for n in shape):
-        raise ShapeError(message("randint", f"sizes cannot be negative, got {[*shape]}"))
+    never_negative("randint", "sizes", shape)
     device = require_available(default_device() if device is None else as_device(device))
     array = (
         meta(shape, kind)

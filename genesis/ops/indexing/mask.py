@@ -18,6 +18,7 @@ from genesis.core.call.kinds import as_it_is, case, composite, fails, normalize_
 from genesis.core.call.creating import creates
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.shapes.expand import never_negative
 from genesis.core.graph.tracing import tracer
 from genesis.ops.pointwise.choice import where
 from genesis.ops.indexing.index import put_by
@@ -279,11 +280,6 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 samples(diag, lambda t: [case(t(3)), case(t(3, 4)), case(t(3), 1)])
 
 
-def _never_negative(name: str, row: int, col: int) -> None:
-    if row < 0 or col < 0:
-        raise ShapeError(message(name, f"sizes cannot be negative, got {row} and {col}"))
-
-
 def _indices(arrays: Any, dtype: Any, device: Any) -> Tensor:
     out = wrap(np.stack(arrays))
     return out if dtype is None and device is None else out.to(dtype=dtype, device=device)
@@ -298,14 +294,14 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    _never_negative("tril_indices", row, col)
+    never_negative("tril_indices", "sizes", (row, col))
     return _indices(np.tril_indices(row, offset, col), dtype, device)
 
 
 @creates(out=False)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column indices of an upper triangle."""
-    _never_negative("triu_indices", row, col)
+    never_negative("triu_indices", "sizes", (row, col))
     return _indices(np.triu_indices(row, offset, col), dtype, device)
 
 

@@ -33,6 +33,12 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
         raise ArgumentError(message("size", f"sizes must be integers, got {type(bad).__name__}")) from None
 
 
+def never_negative(name: str, what: str, numbers: Sequence[int]) -> None:
+    """Refuse sizes or counts below 0."""
+    if any([n < 0 for n in numbers]):
+        raise ShapeError(message(name, f"{what} cannot be negative, got {[int(n) for n in numbers]}"))
+
+
 def sizes_of(name: str, keyword: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
     """The integers of a call ``x.reshape(2, 3)``, ``x.reshape((2, 3))`` or ``x.reshape(shape=(2, 3))``.
 

@@ -13,15 +13,10 @@ from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.shapes.expand import sizes_of
+from genesis.ops.shapes.expand import never_negative, sizes_of
 from genesis.ops.shapes.reshape import reshape
 
 _ALL = "fcib"
-
-
-def _never_negative(name: str, counts: Sequence[int]) -> None:
-    if any(n < 0 for n in counts):
-        raise ShapeError(message(name, f"counts cannot be negative, got {[int(n) for n in counts]}"))
 
 
 @composite(dtypes=_ALL)
@@ -32,7 +27,7 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     >>> genesis.tile(genesis.tensor([1., 2.]), (2,))
     tensor([1., 2., 1., 2.])
     """
-    _never_negative("tile", dims)  # reshape would read -1 as "what is left"
+    never_negative("tile", "counts", dims)  # reshape would read -1 as "what is left"
     counts = [1] * max(0, input.ndim - len(dims)) + [int(n) for n in dims]
     shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
     x = reshape(input, [n for size in shape for n in (1, size)])
@@ -58,7 +53,7 @@ def _repeat(self: Tensor, *repeats: Any, **named: Any) -> Tensor:
     counts = sizes_of("repeat", "repeats", repeats, named)
     if len(counts) < self.ndim:
         raise ShapeError(message("repeat", f"{len(counts)} repeats for {self.ndim} dimensions"))
-    _never_negative("repeat", counts)
+    never_negative("repeat", "counts", counts)
     return tile(self, counts)
 
 
