@@ -55,20 +55,22 @@ class Conversions:
         return self._apply(convert)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+        if recurse:
+            for module in self.children():
+                module._apply(fn)  # a class of users may do more in its own
         with no_grad():
-            for module in self.modules() if recurse else [self]:
-                for p in module._parameters.values():
-                    if p is not None:
-                        g = p.grad
-                        p.grad = None
-                        p.data = fn(p.detach())
-                        p.grad = None if g is None else fn(g.detach())
-                for name, buffer in module._buffers.items():
-                    if buffer is not None:
-                        converted = fn(buffer)
-                        if converted is not buffer:
-                            changes(module, f"a buffer of a {type(module).__name__} is converted")
-                        module._buffers[name] = converted
+            for p in self._parameters.values():
+                if p is not None:
+                    g = p.grad
+                    p.grad = None
+                    p.data = fn(p.detach())
+                    p.grad = None if g is None else fn(g.detach())
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    converted = fn(buffer)
+                    if converted is not buffer:
+                        changes(self, f"a buffer of a {type(self).__name__} is converted")
+                    self._buffers[name] = converted
         return self
 
     def float(self) -> Module:

@@ -247,6 +247,22 @@ def test_first_values_can_be_had_again(made):
     assert all(genesis.equal(p.detach(), one) for p, one in zip(module.parameters(), first, strict=True))
 
 
+@LIBS
+def test_a_module_inside_converts_in_its_own_way(name):
+    lib = pytest.importorskip(name)
+
+    class Cached(lib.nn.Linear):
+        cache = (1,)
+
+        def _apply(self, fn):
+            self.cache = ()
+            return super()._apply(fn)
+
+    net = lib.nn.Sequential(lib.nn.ReLU(), lib.nn.Sequential(Cached(2, 2)))
+    assert net.double() is net
+    assert (net[1][0].cache, net[1][0].weight.dtype) == ((), lib.float64)
+
+
 def test_cpu_does_not_go_through_to():
     """Programs define `to` by way of `cpu`."""
 
