@@ -57,6 +57,11 @@ def test_other_forms_of_arguments():
         assert [x.tolist() for x in lib._foreach_add(xs, xs, alpha=2)] == [[3, 3], [6, 6, 6]]
         assert [x.tolist() for x in lib._foreach_pow(3.0, xs)] == [[3, 3], [9, 9, 9]]
         assert [x.tolist() for x in lib._foreach_mul(xs, lib.tensor(3.0))] == [[3, 3], [6, 6, 6]]
+        for name, word in (("mul", "scalar"), ("clamp_max", "scalar"), ("pow", "exponent"), ("add", "other")):
+            call = getattr(lib, f"_foreach_{name}")
+            assert [x.tolist() for x in call(xs, **{word: 3.0})] == [x.tolist() for x in call(xs, 3.0)]
+        assert [x.tolist() for x in lib._foreach_sub(xs, scalars=[1, 2])] == [[0, 0], [0, 0, 0]]
+        assert [x.tolist() for x in lib._foreach_lerp(xs, xs, weights=xs)] == [[1, 1], [2, 2, 2]]
         assert [x.item() for x in lib._foreach_max(xs)] == [1, 2]
         assert [x.tolist() for x in lib._foreach_mm([lib.eye(2)], [lib.ones(2, 1)])] == [[[1], [1]]]
         assert [x.tolist() for x in lib._foreach_addcdiv(xs, xs, xs, scalars=[2, 3])] == [[3, 3], [5, 5, 5]]
@@ -73,6 +78,9 @@ def test_other_forms_of_arguments():
         (lambda f: f("add")([genesis.ones(1)], [1, 2]), RuntimeError, "same number of elements, got 1 and 2"),
         (lambda f: f("copy_")([genesis.ones(1)], []), RuntimeError, "same number of elements, got 1 and 0"),
         (lambda f: f("mul")([genesis.ones(1)], genesis.ones(1)), RuntimeError, "must be 0-d, it has 1"),
+        (lambda f: f("mul")([genesis.ones(1)], 2, scalar=3), TypeError, "expected one operand for the tensors, got 2"),
+        (lambda f: f("mul")([genesis.ones(1)]), TypeError, "expected one operand for the tensors, got 0"),
+        (lambda f: f("mul")([genesis.ones(1)], exponent=2), TypeError, "unexpected keyword argument 'exponent'"),
         (lambda f: f("mul")(genesis.ones(1), 2), TypeError, "expected a list of tensors, got Tensor"),
     ],
 )

@@ -83,10 +83,26 @@ def _unary(name: str, inplace: bool) -> Callable[..., Any]:
     return foreach
 
 
+_WORDS = ("scalar", "scalars")  # what PyTorch calls the other operand, if it is one number, or a number for each
+
+
+def _operand(name: str, other: Any, words: tuple[str, ...], named: dict[str, Any]) -> Any:
+    """The other operand, which comes by one of these names if not as ``other``."""
+    given = [] if other is None else [other]
+    for word, value in named.items():
+        if word not in words:
+            raise ArgumentError(message(name, f"got an unexpected keyword argument {word!r}"))
+        given.append(value)
+    if len(given) != 1:
+        raise ArgumentError(message(name, f"expected one operand for the tensors, got {len(given)}"))
+    return given[0]
+
+
 def _binary(name: str, inplace: bool) -> Callable[..., Any]:
     call = _bound(BINARY[name], inplace) if name in BINARY else getattr(Tensor, name + "_" * inplace)
 
-    def foreach(self: Any, other: Any) -> Any:
+    def foreach(self: Any, other: Any = None, **named: Any) -> Any:
+        other = _operand(foreach.__name__, other, ("exponent",) if name == "pow" else _WORDS, named)
         if name == "pow" and not isinstance(self, list | tuple):  # one base, many exponents
             self = [genesis.as_tensor(self, dtype=x.dtype) for x in _tensors(foreach.__name__, other)]
         return _all_of(call, inplace, self, _each(foreach.__name__, other, len(_tensors(foreach.__name__, self))))
@@ -97,7 +113,8 @@ def _binary(name: str, inplace: bool) -> Callable[..., Any]:
 def _sum(name: str, inplace: bool) -> Callable[..., Any]:
     call = getattr(Tensor, name + "_" * inplace)
 
-    def foreach(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    def foreach(self: Any, other: Any = None, *, alpha: Any = 1, **named: Any) -> Any:
+        other = _operand(foreach.__name__, other, _WORDS, named)
         others = _each(foreach.__name__, other, len(_tensors(foreach.__name__, self)))
         return _all_of(lambda x, y: call(x, y, alpha=alpha), inplace, self, others)
 
@@ -126,7 +143,8 @@ def _ternary(name: str, inplace: bool) -> Callable[..., Any]:
 def _lerp(inplace: bool) -> Callable[..., Any]:
     call = getattr(Tensor, "lerp" + "_" * inplace)
 
-    def foreach(self: Any, tensors1: Any, weight: Any) -> Any:
+    def foreach(self: Any, tensors1: Any, weight: Any = None, **named: Any) -> Any:
+        weight = _operand(foreach.__name__, weight, ("weights",), named)
         count = len(_tensors(foreach.__name__, self))
         return _all_of(call, inplace, self, *[_each(foreach.__name__, x, count) for x in (tensors1, weight)])
 
