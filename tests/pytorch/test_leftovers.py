@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import typing
 
 import numpy as np
 import pytest
@@ -362,6 +363,25 @@ def test_loaders_of_libraries_are_walked_by_iterators_of_pytorchs_names():
         own = genesis.data.DataLoader(list(range(4)), batch_size=2)
         assert [x.tolist() for x in _SingleProcessDataLoaderIter(own)] == [[0, 1], [2, 3]]
         assert [x.tolist() for x in own._get_iterator()] == [[0, 1], [2, 3]]
+
+
+def test_names_that_libraries_import_from_inside():
+    with installed():
+        import torch.backends.opt_einsum
+        from torch._jit_internal import _copy_to_script_wrapper
+        from torch.hub import HASH_REGEX, urlparse
+        from torch.jit.annotations import List, Tuple
+        from torch.utils.data.dataloader import _InfiniteConstantSampler
+
+        torch.backends.opt_einsum.enabled = True
+        with torch.backends.opt_einsum.flags(enabled=False):
+            assert torch.einsum("i,i->", torch.ones(2), torch.ones(2)).item() == 2
+        assert (torch.backends.opt_einsum.is_available(), torch.backends.opt_einsum.get_opt_einsum()) == (False, None)
+    assert HASH_REGEX.search("resnet18-5c106cde.pth").group(1) == "5c106cde"
+    assert urlparse("https://x.org/a/b.pth").path == "/a/b.pth"
+    assert (List[int], Tuple[int]) == (typing.List[int], typing.Tuple[int])  # noqa: UP006
+    assert _copy_to_script_wrapper(len) is len
+    assert list(itertools.islice(_InfiniteConstantSampler(), 3)) == [None] * 3
 
 
 def test_optimizers_that_are_derived_from_pytorchs_files():

@@ -136,6 +136,13 @@ def _mkl() -> Values:
     return {"verbose": NoEffect}
 
 
+@values("torch.backends.opt_einsum")
+def _opt_einsum() -> Values:
+    """The package is not used: NumPy looks for the order of the products."""
+    return {"is_available": answer(False), "get_opt_einsum": answer(None), "enabled": False, "strategy": None,
+            "flags": _flags, "set_flags": answer((False, None))}  # fmt: skip
+
+
 @values("torch.backends.mps")
 def _backends_mps() -> Values:
     return {"is_macos13_or_newer": answer(False), "is_macos_or_newer": answer(False), "get_core_count": answer(0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -113,7 +114,7 @@ def _hub() -> Values:
     return {
         "load": load, "list": names_of_models, "help": help_of, "get_dir": get_dir, "set_dir": set_dir,
         "_get_torch_home": get_torch_home, "load_state_dict_from_url": load_state_dict_from_url,
-        "download_url_to_file": download_url_to_file,
+        "download_url_to_file": download_url_to_file, "HASH_REGEX": re.compile(r"-([a-f0-9]*)\."), "urlparse": urlparse,
     }  # fmt: skip
 
 

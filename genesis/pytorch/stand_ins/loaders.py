@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,13 @@ class _BaseDataLoaderIter:
 
     def __next__(self) -> Any:
         return next(self._batches)
+
+
+class _InfiniteConstantSampler(data.Sampler):
+    """What PyTorch's loader has for the sampler of a dataset without numbers: None, again and again."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
 
 
 def _batches(loader: Any) -> Iterator[Any]:
@@ -61,4 +69,4 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 @values("torch.utils.data.dataloader")
 def _dataloader() -> Values:
     kinds = (_DatasetKind, _BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter)
-    return {kind.__name__: kind for kind in kinds}
+    return {kind.__name__: kind for kind in (*kinds, _InfiniteConstantSampler)}

@@ -358,6 +358,10 @@ values("torch._utils")(
 )
 values("torch._tensor")(lambda: {"Tensor": Tensor})
 values("torch._jit_internal", "torch.jit")(lambda: {"Final": typing.Final})
+values("torch._jit_internal")(lambda: {"_copy_to_script_wrapper": as_it_is})
+values("torch.jit.annotations")(
+    lambda: {**{name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple")}, "Tensor": Tensor}
+)
 values("torch._dynamo")(
     lambda: {**{name: getattr(genesis.compiler, name) for name in ("disable", "is_compiling", "list_backends", "reset")},
              "optimize": lambda *args, **options: genesis.compile, "graph_break": nothing,
