@@ -2839,7 +2839,8 @@ def narrow(input: Tensor, dim: builtins.int = ..., start: builtins.int = ..., le
     """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
     Raises:
-        IndexError: it does not fit
+        IndexError: the start is out of range
+        RuntimeError: there are not so many slices from there
 
     >>> import genesis
     >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
@@ -3690,11 +3691,12 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
     >>> genesis.sparse_compressed_tensor([0, 1], [0], [5.], layout=genesis.sparse_csr).to_dense()
     tensor([[5.]])
     """
-def sparse_coo_tensor(indices: Any, values: Any = ..., size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ..., is_coalesced: builtins.bool | None = ...) -> Any:
+def sparse_coo_tensor(indices: Any = ..., values: Any = ..., size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ..., is_coalesced: builtins.bool | None = ...) -> Any:
     """A sparse tensor of values at coordinates, a row of ``indices`` for each dimension; those at one coordinate add up.
 
     Args:
-        indices: of the first dimensions; or, without values, the size of a tensor that has no elements
+        indices: of the first dimensions; or, without values, the size of a tensor that has no elements, which ``size`` may
+            say as well
         values: numbers, or slices of the dimensions that have no coordinates
         size: the shape; the smallest that holds all coordinates for None
 

@@ -12,12 +12,12 @@
     ├── DistributedError  RuntimeError          processes that disagree, or one that does not answer
     │   └── NoGroupError      ValueError        there is no process group
     ├── DimError          IndexError            a dimension out of range
-    ├── IndexOutOfRange   IndexError            an index out of range
+    ├── IndexOutOfRange   IndexError            an index out of range (a RuntimeError, too)
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
     ├── ArgumentValueError ValueError           an argument of the right type with an impossible value
-    │   └── DomainError       RuntimeError      a tensor with elements outside of what the operation is defined for
+    │   └── DomainError       RuntimeError      numbers outside of what the operation is defined for
     ├── OutOfMemoryError  MemoryError           more memory is asked for than there is (a RuntimeError, too)
-    ├── FileFormatError   ValueError            a file that is not what it should be
+    ├── FileFormatError   ValueError            a file that is not what it should be (a RuntimeError and an UnpicklingError, too)
     ├── UnsupportedError  NotImplementedError   something that does not exist here, and what to do instead
     ├── MissingName       AttributeError        a name of PyTorch that is not here
     └── MissingImport     ModuleNotFoundError   the same, where it is imported
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from pickle import UnpicklingError
 
 from genesis.base import tracebacks
 from genesis.base.kept_errors import empty_later
@@ -98,8 +99,8 @@ class DimError(GenesisError, IndexError):
     """A dimension out of range."""
 
 
-class IndexOutOfRange(GenesisError, IndexError):
-    """An index out of range."""
+class IndexOutOfRange(GenesisError, IndexError, RuntimeError):
+    """An index out of range. It is both errors, as PyTorch raises one or the other: `gather` the second, `embedding` the first."""
 
 
 class ArgumentError(GenesisError, TypeError):
@@ -111,15 +112,15 @@ class ArgumentValueError(GenesisError, ValueError):
 
 
 class DomainError(ArgumentValueError, RuntimeError):
-    """A tensor with elements outside of what the operation is defined for."""
+    """Numbers, those of a tensor mostly, outside of what the operation is defined for."""
 
 
 class OutOfMemoryError(GenesisError, MemoryError, RuntimeError):
     """More memory is asked for than there is."""
 
 
-class FileFormatError(GenesisError, ValueError):
-    """A file that is not what it should be."""
+class FileFormatError(GenesisError, ValueError, RuntimeError, UnpicklingError):
+    """A file that is not what it should be. PyTorch raises the second of a damaged one, the last of what it refuses to load."""
 
 
 class UnsupportedError(GenesisError, NotImplementedError):

@@ -164,8 +164,7 @@ class _Half(OfBase):
     _base: Any = None
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self._base(0.0, scale, validate_args=False), AbsTransform(), False)
-        Distribution.__init__(self, self._batch_shape, (), validate_args)
+        super().__init__(self._base(0.0, scale, validate_args=False), AbsTransform(), validate_args)
         if self._validate_args:
             self._base(0.0, scale, validate_args=True)
 

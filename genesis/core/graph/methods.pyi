@@ -2467,7 +2467,8 @@ class Methods:
         """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
         Raises:
-            IndexError: it does not fit
+            IndexError: the start is out of range
+            RuntimeError: there are not so many slices from there
 
         >>> import genesis
         >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
@@ -2862,7 +2863,7 @@ class Methods:
         """Another shape: the elements in their order, cut off or followed by whatever the memory holds.
 
         Raises:
-            RuntimeError: the tensor requires grad
+            RuntimeError: the tensor requires grad; a size below 0
         """
     def resize_as(self, tensor: Any) -> Any: ...
     def resize_as_(self, the_template: Tensor, *, memory_format: Any = ...) -> Tensor:

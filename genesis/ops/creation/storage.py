@@ -278,11 +278,12 @@ def _resize_(self: Tensor, *size: Any, memory_format: Any = None, **named: Any) 
     """Another shape: the elements in their order, cut off or followed by whatever the memory holds.
 
     Raises:
-        RuntimeError: the tensor requires grad
+        RuntimeError: the tensor requires grad; a size below 0
     """
-    from genesis.ops.shapes.expand import sizes_of
+    from genesis.ops.shapes.expand import never_negative, sizes_of
 
     shape = sizes_of("resize_", "size", size, named)
+    never_negative("resize_", "sizes", shape)
     if self.requires_grad:
         raise UnsupportedError(message("resize_", "the tensor requires grad", hint="x.detach().resize_(...)"))
     if shape != tuple(self._array.shape):

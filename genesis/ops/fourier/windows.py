@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.base import dtypes, layouts
 from genesis.base.dtypes import is_integer
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, message
 from genesis.core.call.refusal import explain_all, explained
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.create import finished, new_filled
@@ -25,7 +25,7 @@ def _made(
 ) -> Tensor:
     """A window of M weights; of one sample the weight is 1."""
     if not is_integer(M) or M < 0:
-        raise ArgumentValueError(message(name, f"the length must be an integer of at least 0, got {M!r}"))
+        raise DomainError(message(name, f"the length must be an integer of at least 0, got {M!r}"))
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
     if not dtypes.from_numpy(kind).is_floating_point:
         raise DTypeError(message(name, f"a window has a floating dtype, not {dtypes.from_numpy(kind)}"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray
 from genesis.arrays.spec import Spec
-from genesis.base.errors import ArgumentValueError, DTypeError, GraphError, ShapeError, message
+from genesis.base.errors import DomainError, DTypeError, GraphError, ShapeError, message
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite
@@ -173,10 +173,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if isinstance(tensor._array, Spec):
         return wrap(Spec((*tensor._array.shape, num_classes), np.dtype(np.int64), tensor.device))
     if not isinstance(num_classes, int) or num_classes < -1:
-        raise ArgumentValueError(
+        raise DomainError(
             message(
                 "one_hot", f"num_classes must be an integer from 0, or -1 for as many as needed, got {num_classes!r}"
             )
+        )
+    if not tensor.numel() and num_classes < 1:
+        raise DomainError(
+            message("one_hot", "an empty tensor does not say how many classes there are", hint="num_classes")
         )
     classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
     shape = (*tensor.shape, classes)

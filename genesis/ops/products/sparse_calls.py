@@ -21,7 +21,7 @@ from genesis.ops.shapes.join import cat, stack
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Any = None,
     *,
@@ -35,7 +35,8 @@ def sparse_coo_tensor(
     """A sparse tensor of values at coordinates, a row of ``indices`` for each dimension; those at one coordinate add up.
 
     Args:
-        indices: of the first dimensions; or, without values, the size of a tensor that has no elements
+        indices: of the first dimensions; or, without values, the size of a tensor that has no elements, which ``size`` may
+            say as well
         values: numbers, or slices of the dimensions that have no coordinates
         size: the shape; the smallest that holds all coordinates for None
 
@@ -48,8 +49,11 @@ def sparse_coo_tensor(
             [4., 0.]])
     """
     if values is None:
+        shape = size if indices is None else indices
+        if shape is None or (indices is not None and size is not None):
+            raise ArgumentError(message("sparse_coo_tensor", "expected indices and values, or a size alone"))
         made = as_tensor(0.0, dtype=dtype, device=device)
-        return SparseTensor(*no_elements(indices, len(indices), made), indices, True).requires_grad_(requires_grad)
+        return SparseTensor(*no_elements(shape, len(shape), made), shape, True).requires_grad_(requires_grad)
     coordinates = as_tensor(indices, device=device).to(dtypes.int64)
     data = as_tensor(values, dtype=dtype, device=device)
     if coordinates.ndim == 1 and not coordinates.numel():

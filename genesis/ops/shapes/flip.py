@@ -9,6 +9,7 @@ import numpy as np
 
 from genesis.base.dtypes import whole
 from genesis.arrays.protocol import Array
+from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dims, primitive
 from genesis.core.call.op import samples
 from genesis.core.call.refusal import explain_all
@@ -109,6 +110,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     tensor([[2, 4],
             [1, 3]])
     """
+    if len(dims) != 2:
+        raise ShapeError(message("rot90", f"a plane has two dimensions, got {list(dims)}", [("input", input._spec())]))
     a, b = normalize_dims("rot90", dims, input.ndim)
     k %= 4
     if k == 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.base.errors import DimError, message
+from genesis.base.errors import DimError, ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive, view
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -25,7 +25,7 @@ def _narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[Any, ..
     begin = int(start)
     begin = begin + size if begin < 0 else begin
     if not 0 <= begin <= size or length < 0 or begin + length > size:
-        raise DimError(
+        raise (ShapeError if 0 <= begin <= size else DimError)(
             message(
                 "narrow",
                 f"start {start} and length {length} do not fit size {size} of dim {dim}",
@@ -53,7 +53,8 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Any:
     """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
     Raises:
-        IndexError: it does not fit
+        IndexError: the start is out of range
+        RuntimeError: there are not so many slices from there
 
     >>> import genesis
     >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
@@ -64,7 +65,7 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Any:
 
 samples(narrow, lambda t: [case(t(4, 3), 0, 1, 2), case(t(2, 4), -1, 2, 2), case(t(3), 0, 0, 0)])
 
-wrong_inputs(narrow, (lambda t: case(t(3), 0, 2, 2), IndexError, "narrow: start 2 and length 2 do not fit size 3"))
+wrong_inputs(narrow, (lambda t: case(t(3), 0, 2, 2), RuntimeError, "narrow: start 2 and length 2 do not fit size 3"))
 
 
 @primitive(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.memory import placed
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import DomainError, ShapeError, message
 from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples
@@ -80,10 +80,21 @@ def repeat_interleave(
         return reshape(
             many.clone(memory_format=contiguous_format), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]]
         )
-    counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    counts = _counts(repeats, x.shape[d] if x.ndim else 1)
     from genesis.core.graph.tensor import wrap
 
     return x.index_select(d, wrap(placed(np.repeat(np.arange(x.shape[d]), counts), x.device)))
+
+
+def _counts(repeats: Any, size: int) -> Any:
+    """How often each of ``size`` slices is repeated, or all of them."""
+    counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if counts.ndim > 1 or (counts.size not in (1, size)):
+        shape = list(counts.shape)
+        raise ShapeError(message("repeat_interleave", f"repeats of shape {shape} do not fit the size {size}"))
+    if counts.dtype.kind in "iu" and counts.size and counts.min() < 0:
+        raise DomainError(message("repeat_interleave", f"counts cannot be negative, got {counts.min()}"))
+    return counts
 
 
 def _numbers(x: Tensor) -> Tensor:
