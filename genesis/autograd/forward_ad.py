@@ -100,10 +100,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
                     "unpack_dual(...).primal is the value alone; a level inside this one may have tangents of its own",
                 )
             )
-    counter = tensor._shared_counter()
-    tangent._own_memory()
     out = dual_in(tensor, tangent, number)
-    out._counter = counter
     array = out._array
     if isinstance(array, Dual) and isinstance(array.tangent, np.ndarray) and isinstance(array.primal, np.ndarray):
         array.shared = array.tangent.strides != array.primal.strides

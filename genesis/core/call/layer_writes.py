@@ -61,7 +61,9 @@ def _grow(x: Tensor, source: Any) -> None:
     counter = base._counter
     for ref in [] if counter is None else list(counter.refs):
         other = ref()
-        if other is not None and other is not x and other._view is not None and other._view.path is not None:
+        if other is None or other is x or other._view is None or other._view.base is not base:
+            continue  # a view of what joined the transform is no part of it
+        if other._view.path is not None:
             other._array = again.of(other._view.path)._array
 
 

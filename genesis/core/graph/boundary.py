@@ -34,6 +34,7 @@ from genesis.core.graph.node import AccumulateGrad, Node, recorded
 from genesis.core.graph.switches import ACTIVE, HISTORY_WATCHES, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE, Version, VersionOfTwo
 
 # ---- arrays
 
@@ -93,8 +94,18 @@ def primal_and_tangent(array: Any, level: int) -> tuple[Any, Any]:
 # ---- tensors
 
 
-def _recorded(kind: type[_Boundary], out: Any, sources: tuple[Tensor | None, ...], state: tuple[Any, ...]) -> Tensor:
+def _recorded(
+    kind: type[_Boundary],
+    out: Any,
+    sources: tuple[Tensor | None, ...],
+    state: tuple[Any, ...],
+    counter: Version | None = None,
+) -> Tensor:
+    """A tensor on the memory of another, whose ``counter`` it shares: what is saved of it is stale when the other was
+    written to.
+    """
     y = wrap(out)
+    y._counter = counter
     active = tracer.get() if ACTIVE else None
     if active is not None:  # the tensors are inputs of the graph, whatever layers their arrays get
         for x in sources:
@@ -236,11 +247,14 @@ def batch_in(
     x: Tensor, dim: int, level: int, size: int, from_outside: bool = False, link: Link | None = None
 ) -> Tensor:
     """Hide a dimension of a tensor."""
-    return _recorded(BatchIn, add_batch(x._array, dim, level, size, from_outside), (x,), (dim, level, size, link))
+    counter = x._shared_counter()
+    array = add_batch(x._array, dim, level, size, from_outside)
+    return _recorded(BatchIn, array, (x,), (dim, level, size, link), counter)
 
 
 def _same_for_all(x: Tensor, level: int, size: int) -> Tensor:
-    return _recorded(Lift, add_batch(x._array, None, level, size), (x,), (level, size))
+    counter = x._shared_counter()
+    return _recorded(Lift, add_batch(x._array, None, level, size), (x,), (level, size), counter)
 
 
 def for_all(x: Tensor, level: Level | None, size: int) -> Tensor:
@@ -251,14 +265,16 @@ def for_all(x: Tensor, level: Level | None, size: int) -> Tensor:
         return x
     if level.has_created(x):
         return _same_for_all(x, level.number, size)
-    return _recorded(Shared, x._array, (x,), (level.number,))
+    counter = x._shared_counter()
+    return _recorded(Shared, x._array, (x,), (level.number,), counter)
 
 
 def batch_out(x: Tensor, dim: int, level: int, size: int, link: Link | None = None) -> Tensor:
     """Show the hidden dimension again. (What is no part of the transform, the same for all samples, joins it first.)"""
     if link is None and x._node is not None and layer_at(x._array, level) is None:
         x = _same_for_all(x, level, size)
-    return _recorded(BatchOut, remove_batch(x._array, dim, level, size), (x,), (dim, level, size, link))
+    counter = x._shared_counter()
+    return _recorded(BatchOut, remove_batch(x._array, dim, level, size), (x,), (dim, level, size, link), counter)
 
 
 def dual_in(
@@ -267,23 +283,28 @@ def dual_in(
     """A value with a tangent."""
     if tangent is not None:
         primal, tangent = lift_all([primal, tangent])
+    counter = primal._shared_counter()
+    if tangent is not None and counter is not INFERENCE:
+        counter = VersionOfTwo(counter, tangent._shared_counter())
     out = add_tangent(primal._array, None if tangent is None else tangent._array, level, from_outside)
-    return _recorded(DualIn, out, (primal, tangent), (level, link))
+    return _recorded(DualIn, out, (primal, tangent), (level, link), counter)
 
 
 def primal_of(x: Tensor, level: int, link: Link | None = None) -> Tensor:
     """The value of a dual tensor; any other is its own value."""
     if link is None and layer_at(x._array, level) is None:
         return x
-    return _recorded(PrimalOf, primal_and_tangent(x._array, level)[0], (x,), (level, link))
+    counter = x._shared_counter()
+    return _recorded(PrimalOf, primal_and_tangent(x._array, level)[0], (x,), (level, link), counter)
 
 
 def tangent_of(x: Tensor, level: int, link: Link | None = None) -> Tensor | None:
     """The tangent of a dual tensor, None if it is zero."""
+    counter = x._shared_counter()
     tangent = primal_and_tangent(x._array, level)[1]
     if tangent is None:
         return None
-    return _recorded(TangentOf, tangent, (x,), (level, link))
+    return _recorded(TangentOf, tangent, (x,), (level, link), counter)
 
 
 # how a tensor with history, as an operand, joins a transform that it is not part of: for each class of layers
@@ -364,6 +385,5 @@ def inside_copy(x: Tensor) -> Tensor:
         if LEVELS:
             mark_created(y)
         return y
-    y = _recorded(TransformArgument, x._array if active is None else active.aliased(x), (x,), ())
-    y._counter = x._shared_counter()
-    return y
+    counter = x._shared_counter()
+    return _recorded(TransformArgument, x._array if active is None else active.aliased(x), (x,), (), counter)

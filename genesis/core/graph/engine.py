@@ -211,7 +211,11 @@ class _Task:
         for index, edge in enumerate(roots):
             nodes.append(edge.node if edge.__class__ is Output else edge)
             seed = seeds[index]
-            self._add(edge, seed if seed._counter is SHARED else seed._shared())
+            if seed._counter is not SHARED:
+                seed = seed._shared()
+                if create_graph:  # what is saved of it must not see what its owner writes to it
+                    seed._own_memory()
+            self._add(edge, seed)
         self.owed, self.reached = planned(nodes)
         if inputs is not None:
             self.inputs, self.captured = {edge_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}

@@ -38,6 +38,43 @@ class Version:
         return self.last[1:]
 
 
+class VersionOfTwo(Version):
+    """The writes to an array of two memories, a value with a tangent: who writes to it writes to the first."""
+
+    __slots__ = ("first", "second")
+
+    def __init__(self, first: Version, second: Version) -> None:
+        self.first, self.second = first, second
+
+    @property
+    def stamp(self) -> int:
+        return max(self.first.stamp, self.second.stamp)
+
+    @stamp.setter
+    def stamp(self, number: int) -> None:
+        self.first.stamp = number
+
+    @property
+    def count(self) -> int:
+        return self.first.count + self.second.count
+
+    @count.setter
+    def count(self, number: int) -> None:
+        self.first.count = number - self.second.count
+
+    @property
+    def last(self) -> tuple[str, CodeType | None, int]:
+        return (self.first if self.first.stamp >= self.second.stamp else self.second).last
+
+    @last.setter
+    def last(self, record: tuple[str, CodeType | None, int]) -> None:
+        self.first.last = record
+
+    @property
+    def refs(self) -> list[weakref.ref[Tensor]]:  # type: ignore[override]
+        return self.first.refs
+
+
 WRITES = [0]  # the number of the last in-place write; a list, so that every module sees it change
 counting = process_lock()
 
