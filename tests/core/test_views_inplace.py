@@ -298,3 +298,23 @@ def test_stacked_tensors_are_written_to_as_what_they_are():
     row *= 5
     of_a, of_v = genesis.autograd.grad(row.sum(), [a, v])
     assert of_a.tolist() == [10.0, 10.0] and of_v.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("kind", [genesis.nn.Parameter, genesis.nn.Buffer])
+def test_parameters_count_the_writes_to_what_they_share_memory_with(kind):
+    x, w = genesis.ones(3, requires_grad=True), genesis.ones(3)
+    y = x * w
+    layer = genesis.nn.Module()
+    layer.weight = kind(w)
+    layer.load_state_dict({"weight": genesis.zeros(3)})
+    assert w.tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="modified"):
+        y.sum().backward()
+
+
+def test_a_parameter_made_of_a_gradient_that_others_hold():
+    a, b = genesis.ones(3, requires_grad=True), genesis.ones(3, requires_grad=True)
+    (a + b).sum().backward()
+    p = genesis.nn.Parameter(a.grad)
+    genesis.nn.init.zeros_(p)
+    assert a.grad.tolist() == [0, 0, 0] and b.grad.tolist() == [1, 1, 1]

@@ -10,6 +10,7 @@ from genesis.base.errors import ArgumentError, message
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE
 
 
 class Parameter(Tensor):
@@ -40,8 +41,9 @@ class Parameter(Tensor):
                 message("Parameter", f"requires_grad must be True or False, got {type(requires_grad).__name__}")
             )
         active = tracer.get() if ACTIVE else None
-        self._array = data._array if active is None else active.aliased(data)
-        self._node = self._counter = self._view = None
+        _shares_memory(self, data)
+        if active is not None:
+            self._array = active.aliased(data)
         if data._layout is not None:  # a rank's part of a tensor: it is such a part of the parameter
             data._become(self)  # type: ignore[attr-defined]
         if requires_grad:
@@ -66,6 +68,12 @@ class Buffer(Tensor):
             raise ArgumentError(
                 message("Buffer", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)")
             )
-        self._array = (Tensor([]) if data is None else data)._array
-        self._node = self._counter = self._view = None
+        _shares_memory(self, Tensor([]) if data is None else data)
         self.persistent = persistent
+
+
+def _shares_memory(x: Tensor, data: Tensor) -> None:
+    """Make a new tensor one on the memory of another: a write to either is one to both."""
+    counter = data._shared_counter()  # first: a gradient that others may read gets memory of its own
+    x._array, x._counter = data._array, None if counter is INFERENCE else counter
+    x._node = x._view = None
