@@ -62,6 +62,14 @@ def test_tensors_are_exchanged():
     assert b.grad.tolist() == [4, 4]
 
 
+def test_what_was_saved_of_an_exchanged_tensor_is_another():
+    x, w = genesis.ones(3, requires_grad=True), genesis.ones(3)
+    y = x * w
+    find("torch.utils", "swap_tensors")(w, genesis.zeros(3))
+    with pytest.raises(RuntimeError, match="swap_tensors"):
+        y.sum().backward()
+
+
 def test_batch_norms_without_statistics():
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     find("torch.func", "replace_all_batch_norm_modules_")(net)

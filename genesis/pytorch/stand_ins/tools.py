@@ -15,6 +15,7 @@ from typing import Any
 
 import genesis
 from genesis.base.errors import ArgumentValueError, message
+from genesis.core.call.writes import bump
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.stand_ins.common import Values, answer, as_it_is, nothing, refusal, values
@@ -116,6 +117,8 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         t.__class__ = kind
         if isinstance(t._node, AccumulateGrad):
             t._node.tensor = weakref.ref(t)
+    for t in (t1, t2):  # nodes that have saved one of them would be given the other
+        bump(t, "swap_tensors")
 
 
 class DLDeviceType(enum.IntEnum):
