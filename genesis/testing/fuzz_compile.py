@@ -291,7 +291,7 @@ def equal(a: Any, b: Any, exactly: bool = True, part: float = 1e-3) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all([equal(x, y, exactly, part) for x, y in zip(a, b, strict=True)])
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        if exactly or a.dtype.kind != "f":
+        if exactly or a.dtype.kind not in "fc":
             return a.shape == b.shape and a.tobytes() == b.tobytes()
         largest = max(1.0, float(np.nanmax(np.abs(a[np.isfinite(a)]), initial=0.0))) if part > 1e-3 else 1.0
         return a.shape == b.shape and np.allclose(a, b, part, part * largest, equal_nan=True)
