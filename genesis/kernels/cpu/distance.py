@@ -15,7 +15,8 @@ from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 
 LEAST = 1 << 14  # differences from where this pays
-BLOCK = 1 << 20  # distances, or differences, at a time
+BLOCK = 1 << 20  # differences at a time
+PART = 1 << 16  # distances at a time: what is computed of them stays in the cache
 CLOSE = 1e-7  # of the squares of the terms: what float64 leaves is then below the rounding of float32
 
 
@@ -49,18 +50,22 @@ def _distances(a: Any, b: Any, out: Any) -> None:
         _differences(a, b, out)
         return
     mean = b.mean(0, dtype=F64)
-    b64, step = b - mean, max(1, BLOCK // len(b))
+    b64, step = b - mean, max(1, PART // len(b))
     b_squares = np.einsum("ij,ij->i", b64, b64)
+    turned, largest = -2 * b64.T, b_squares.max()
     for begin in range(0, len(a), step):
         rows = slice(begin, begin + step)
         a64 = a[rows] - mean
-        squares = np.einsum("ij,ij->i", a64, a64)[:, None] + b_squares
-        total = squares - 2 * (a64 @ b64.T)
-        i, j = np.nonzero(total <= CLOSE * squares)
-        for some in np.array_split(np.arange(len(i)), 1 + len(i) * a.shape[1] // BLOCK):
-            apart = a[rows][i[some]].astype(F64) - b[j[some]]
-            total[i[some], j[some]] = np.einsum("ij,ij->i", apart, apart)
-        out[rows] = np.sqrt(total)
+        a_squares = np.einsum("ij,ij->i", a64, a64)[:, None]
+        total = a64 @ turned
+        total += a_squares
+        total += b_squares
+        if total.min() <= CLOSE * (a_squares.max() + largest):
+            i, j = np.nonzero(total <= CLOSE * (a_squares + b_squares))
+            for some in np.array_split(np.arange(len(i)), 1 + len(i) * a.shape[1] // BLOCK):
+                apart = a[rows][i[some]].astype(F64) - b[j[some]]
+                total[i[some], j[some]] = np.einsum("ij,ij->i", apart, apart)
+        out[rows] = np.sqrt(total, out=total)
 
 
 def _differences(a: Any, b: Any, out: Any) -> None:
@@ -77,8 +82,15 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     g1, g2 = np.empty(x1.shape, F32), np.empty(x2.shape, F32)
     for at in np.ndindex(x1.shape[:-2]):
         mean = x2[at].mean(0, dtype=F64)
-        a, b, far = x1[at] - mean, x2[at] - mean, out[at] != 0
-        weight = np.where(far, g[at], 0) / np.where(far, out[at].astype(F64), 1)
-        g1[at] = a * weight.sum(1)[:, None] - weight @ b
-        g2[at] = b * weight.sum(0)[:, None] - weight.T @ a
+        b, step = x2[at] - mean, max(1, PART // x2.shape[-2])
+        products, sums = np.zeros(b.shape), np.zeros(len(b))
+        for begin in range(0, x1.shape[-2], step):
+            rows = (*at, slice(begin, begin + step))
+            a, length = x1[rows] - mean, out[rows].astype(F64)
+            far = length != 0
+            weight = np.divide(g[rows], length, out=np.zeros(far.shape), where=far)
+            g1[rows] = a * weight.sum(1)[:, None] - weight @ b
+            products += weight.T @ a
+            sums += weight.sum(0)
+        g2[at] = b * sums[:, None] - products
     return g1, g2
