@@ -64,7 +64,22 @@ def test_arrays_and_their_addresses_name_the_same_memory(behind, monkeypatch):
         code.store(code.load("%x", i.index), "%out", i.index)
     x, out, whole = np.arange(8, dtype=np.float32), np.zeros(8, np.float32), np.zeros(8, np.float32)
     copy = Nest("copy", code.function("copy", ["x", "out"], ["first", "last"]), 2, 2)
-    copy.alone((x, out), 2, 5)
+    copy.alone(x, out, 2, 5)
     assert out.tolist() == [0, 0, 2, 3, 4, 0, 0, 0]
     copy((x, whole), 8, (), True)
     assert whole.tolist() == x.tolist()
+
+
+def test_what_is_no_number_is_refused_before_anything_runs():
+    code = Code(1)
+    with code.loop("%first", "%last", "1") as i:
+        code.store(code.load("%x", i.index), "%out", i.index)
+    x, out = np.ones(4, np.float32), np.zeros(4, np.float32)
+    copy = Nest("copy", code.function("copy", ["x", "out"], ["first", "last"]), 2, 2)
+    with pytest.raises(TypeError):
+        copy.alone(x, out, 0, 2.5)
+    with pytest.raises((SystemError, TypeError)):
+        copy.alone(x, out, 0)
+    assert out.tolist() == [0, 0, 0, 0]
+    copy.alone(x, out, np.int64(1), True + 1)
+    assert out.tolist() == [0, 1, 0, 0]

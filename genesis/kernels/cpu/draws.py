@@ -28,7 +28,7 @@ def maker(dtype: Any) -> meaning.Maker | None:
 def _maker(kind: str) -> meaning.Maker | None:
     if native.host() is None:
         return None
-    packed, plain = entries.nest("normals", normals.code(kind), 1, 6)
+    alone, plain = entries.of_arrays("normals", normals.code(kind), 1, 6)
     dtype, each = F32 if kind == "float" else F64, 2 * normals.PAIRS
 
     def make(shape: tuple[int, ...], count: int, key: int, block: int) -> Any:
@@ -36,7 +36,7 @@ def _maker(kind: str) -> meaning.Maker | None:
             return many(shape, count, key, block)
         out = np.empty(shape, dtype) if count < LARGE["elements"] else memory.empty(shape, dtype)
         if count:
-            packed(memory.address(out), 0, -(-count // each), key, block & _MASK, block >> 64 & _MASK, count)
+            alone(out, 0, -(-count // each), key, block, block >> 64, count)
         return out
 
     def many(shape: tuple[int, ...], count: int, key: int, block: int) -> Any:

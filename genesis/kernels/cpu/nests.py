@@ -21,18 +21,16 @@ class Nest:
         arrays, integers: how many it takes
     """
 
-    __slots__ = ("call", "of_addresses", "pack", "word")
+    __slots__ = ("alone", "of_addresses")
 
     def __init__(self, name: str, code: str, arrays: int, integers: int) -> None:
-        self.call, self.pack, self.word, self.of_addresses = entries.of_arrays(name, code, arrays, integers)
+        self.alone, self.of_addresses = entries.of_arrays(name, code, arrays, integers)
 
     def __call__(self, arrays: Sequence[Any], count: int, sizes: Sequence[int], much: bool) -> None:
-        """Do ``range(count)`` with these arrays and the other integers, in slices where that is ``much``."""
+        """Do ``range(count)`` with these arrays and the other integers, in slices where that is ``much``; ``alone(*arrays, 0,
+        count, *sizes)`` is done by this thread, whatever it is.
+        """
         if much:
             runtime.in_slices(self.of_addresses, [memory.address(a) for a in arrays], count, sizes)
         else:
-            self.call(self.pack(*map(self.word, arrays), 0, count, *sizes))
-
-    def alone(self, arrays: Sequence[Any], *integers: int) -> None:
-        """Call the function with these arrays and integers."""
-        self.call(self.pack(*map(self.word, arrays), *integers))
+            self.alone(*arrays, 0, count, *sizes)

@@ -85,7 +85,7 @@ def _passed(x: Any, dims: int, passes: tuple[_Pass, ...]) -> Any:
         between = np.empty(slices * size, F32) if size else out
         given = x, between, out, plan
         if slices == 1:
-            run.alone(given, 0, many)
+            run.alone(*given, 0, many)
         else:
             addresses = [memory.address(a) for a in given]
             runtime.in_slices(run.of_addresses, addresses, many, (), slices, {1: 4 * size})
