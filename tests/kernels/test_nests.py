@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import genesis
 from genesis.kernels.cpu.nests import Nest
 from genesis.kernels.llvm import loops, native
 from genesis.kernels.llvm.nests import Code
@@ -83,3 +84,17 @@ def test_what_is_no_number_is_refused_before_anything_runs():
     assert out.tolist() == [0, 0, 0, 0]
     copy.alone(x, out, np.int64(1), True + 1)
     assert out.tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("which", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("shape", [(1,), (2, 3, 16), (7, 33)])
+def test_a_row_has_the_same_bits_among_few_and_among_many(which, shape):
+    x = genesis.randn(*shape)
+    rows = x.reshape(-1, shape[-1])
+    few, many = getattr(x, which)(-1), getattr(genesis.cat([rows] * (1 + 20000 // x.numel())), which)(-1)
+    assert few.shape == shape and genesis.equal(few.reshape(rows.shape), many[: len(rows)])
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0,)])
+def test_no_rows_and_empty_ones(shape):
+    assert genesis.zeros(*shape).softmax(-1).shape == shape

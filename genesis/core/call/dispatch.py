@@ -51,7 +51,7 @@ from genesis.core.call.recording import (
     unrecorded,
     wrap_several,
 )
-from genesis.core.call.strides import packed, with_strides
+from genesis.core.call.strides import with_strides
 from genesis.core.call.views import attach_view
 from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import HISTORY_WATCHES
@@ -194,8 +194,8 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
         if r.__class__ is tuple or r.__class__ is list:
             return run(op, args)
         r = np.asanyarray(r)
-    elif r.ndim > 1 and op.kind.packed:
-        r = packed(r)
+    elif r.ndim > 1 and op.kind.packed and not r.flags.c_contiguous:
+        r = r.copy()
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None
@@ -324,8 +324,8 @@ def run_list(op: Op, args: tuple[Any, ...]) -> Any:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not ndarray:
         return run(op, args)
-    if r.ndim > 1 and op.kind.packed:
-        r = packed(r)
+    if r.ndim > 1 and op.kind.packed and not r.flags.c_contiguous:
+        r = r.copy()
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None

@@ -27,25 +27,38 @@ def fits(x: Any, dims: Any) -> bool:
     return last and x.dtype is F32 and loops.available()
 
 
+@functools.cache
+def _nest(function: Callable[..., None]) -> Nest:
+    return Nest("nest", rows.nest(function), 2, 3)
+
+
 @unnamed
 def on_rows(function: Callable[..., None], x: Any) -> Any:
     """A function of the rows of an array."""
-    loop, x = rows.gufunc(function, "(n)->(n)", runtime.spread), np.ascontiguousarray(x)
+    x = np.ascontiguousarray(x)
+    length = x.shape[-1]
     if x.size < LARGE["elements"]:
-        return loop(x)
+        out = np.empty(x.shape, F32)
+        if length:
+            _nest(function).alone(x, out, 0, x.size // length, length)
+        return out
     runtime.ready()
-    out, length = memory.like(x), x.shape[-1]
-    loop(x.reshape(-1, length), out.reshape(-1, length))
+    out = memory.like(x)
+    rows.gufunc(function, "(n)->(n)", runtime.spread)(x.reshape(-1, length), out.reshape(-1, length))
     return out
 
 
-@attach("softmax", np.ndarray, when=lambda x, dim, *_: fits(x, (dim,)))
+def _are_last(x: Any, dim: int, *_: Any) -> bool:
+    return x.dtype is F32 and dim == x.ndim - 1 and loops.available()
+
+
+@attach("softmax", np.ndarray, when=_are_last)
 @unnamed
 def softmax(input: Any, *_: Any) -> Any:
     return on_rows(rows.softmax, input)
 
 
-@attach("log_softmax", np.ndarray, when=lambda x, dim, *_: fits(x, (dim,)))
+@attach("log_softmax", np.ndarray, when=_are_last)
 @unnamed
 def log_softmax(input: Any, *_: Any) -> Any:
     return on_rows(rows.log_softmax, input)

@@ -127,6 +127,33 @@ def gufunc(function: Callable[[Row], None], signature: str, spread: loops.Spread
     return loops.made(name, address, "float", operands, results, signature, given)
 
 
+def nest(function: Callable[[Row], None]) -> str:
+    """The code of ``nest(x, out, first, last, n)``, a function of the rows of n numbers from ``first`` to ``last``: the loop of
+    the gufunc without what NumPy does around it.
+    """
+    name = f"{function.__name__}_of_rows"
+    words = loops.lines(
+        ("args", "sizes", "steps"), "%# = alloca [2 x i64], align 8", "%#_1 = getelementptr i64, ptr %#, i64 1"
+    )
+    return f"""{_loop(name, function, "(n)->(n)")}
+define void @nest(ptr %x, ptr %out, i64 %first, i64 %last, i64 %n) #0 {{
+{words}
+  %before = mul i64 %first, %n
+  %begin = getelementptr float, ptr %x, i64 %before
+  %begin_out = getelementptr float, ptr %out, i64 %before
+  %count = sub i64 %last, %first
+  %step = mul i64 %n, 4
+  store ptr %begin, ptr %args
+  store ptr %begin_out, ptr %args_1
+  store i64 %count, ptr %sizes
+  store i64 %n, ptr %sizes_1
+  store i64 %step, ptr %steps
+  store i64 %step, ptr %steps_1
+  call void @{name}(ptr %args, ptr %sizes, ptr %steps, ptr null)
+  ret void
+}}"""
+
+
 def _loop(name: str, function: Callable[[Row], None], signature: str) -> str:
     given, results = (part.split("),(") for part in signature.split("->"))
     rows = [i for i, part in enumerate(given) if "n" in part]

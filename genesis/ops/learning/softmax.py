@@ -32,11 +32,12 @@ def _prepared(name: str) -> Any:
     def prepare(input: Tensor, dim: Any, dtype: Any) -> tuple[Any, ...]:
         if dtype is not None:
             input = input.to(dtype)
-        if not input.is_floating_point():
+        array = input._array
+        if array.dtype.kind != "f" and not input.is_floating_point():
             raise DTypeError(
                 message(name, f"the input must be floating, it is {input.dtype}", hint=f"x.float().{name}(dim)")
             )
-        return input, normalize_dim(name, _implicit_dim(name, input) if dim is None else dim, input.ndim), None
+        return input, normalize_dim(name, _implicit_dim(name, input) if dim is None else dim, array.ndim), None
 
     return prepare
 
