@@ -330,4 +330,4 @@ def test_a_fused_call_goes_a_short_way():
     torch.nn.functional.silu(x)
     sys.setprofile(before)
     way = calls[calls.index("fused") :]
-    assert way[:2] == ["fused", "choose"] and "run" in way and len(way) < 12
+    assert way[0] == "fused" and "choose" not in way and "run" not in way and len(way) < 9

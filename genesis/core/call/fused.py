@@ -68,6 +68,7 @@ class Fused:
         self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
         self.call = directly if quiet else quietly
         self.pull: Kernel | None = None
+        self.decides = False  # whether `when` alone says if it takes a call
         self.laid: Callable[[Any], Sequence[Any]] | None = None
         self.reads: tuple[int, ...] = ()
         parameters = op.names
@@ -107,6 +108,7 @@ class Fused:
             return lambda pull: self.backward(pull, reads=reads, laid=laid)
         names, self.laid = self.op.names, laid
         self.pull, self.reads = pull, self.tensors if reads is None else tuple(names.index(name) for name in reads)
+        self.decides = self.when is not None
         return pull
 
     def many(self, kernel: Kernel | None = None, *, again: Callable[..., bool] | None = None) -> Any:
@@ -143,12 +145,7 @@ class Fused:
         array, kept = result if result.__class__ is tuple else (result, None)
         if array.__class__ is not self.arrays:
             array = np.asarray(array)
-        if recording or ACTIVE or HISTORY_WATCHES:
-            return self._wrapped(array, kept, args, tuple(edges), recording)
-        out = _new(Tensor)  # `wrap`, without a call
-        out._array = array
-        out._node = out._counter = out._view = None
-        return out
+        return self._wrapped(array, kept, args, tuple(edges), recording)
 
     def _wrapped(self, array: Any, kept: Any, args: tuple[Any, ...], edges: tuple[Any, ...], recording: bool) -> Tensor:
         out = wrap(array)
@@ -428,9 +425,28 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
         entry = table.get(kind)
         if entry is None:
             return _in_layers(table, indices, args)
-        recording = recording and grad_mode.get()
-        kernel = entry.choose(arrays, recording)
-        return NotImplemented if kernel is None else kernel.run(args, arrays, edges, recording)
+        if recording:
+            recording = grad_mode.get()
+        if not entry.decides:
+            entry = entry.choose(arrays, recording)
+        elif not entry.when(*arrays):
+            entry = None if entry.before is None else entry.before.choose(arrays, recording)
+        if entry is None:
+            return NotImplemented
+        if recording or entry.call is not directly or entry.written or ACTIVE or HISTORY_WATCHES:
+            return entry.run(args, arrays, edges, recording)
+        try:  # `run`, without its calls
+            array = (entry.alone or entry.kernel)(*arrays)
+        except Exception:
+            return entry.run(args, arrays, edges, recording)
+        if array.__class__ is tuple:
+            array = array[0]
+        if array.__class__ is not kind:
+            array = np.asarray(array)
+        out = _new(Tensor)
+        out._array = array
+        out._node = out._counter = out._view = None
+        return out
 
     return fused
 

@@ -268,9 +268,9 @@ def public_function(
         parts, first = spelled(op.signature.parameters.values(), scope, op.name, extra)
         text = body if isinstance(body, str) else body()
         guarded = "    try:\n" + textwrap.indent(text, "    ") + _GUARD  # costs nothing while calls succeed
-        return f"def call({', '.join(parts)}):\n{first}" + guarded.replace(
-            "ARGS", f"({', '.join(op.signature.parameters)},)"
-        )
+        given = ", ".join(op.signature.parameters)  # handed on one by one, which takes less than as a tuple
+        whole = guarded.replace("*ARGS", given).replace("ARGS", f"({given},)")
+        return f"def call({', '.join(parts)}):\n{first}{whole}"
 
     function = generated(source, op.name, f"<genesis op {op.name}>", scope)
     function.__doc__ = op.meaning.__doc__

@@ -123,5 +123,5 @@ def _under_autocast(op: Op) -> str:
         body += f"    if ACTIVE and alone(_op):\n        {names} = widest('promote', *ARGS)\n"
         body += f"        with off(None): return _op.call({passed(parameters)})\n"
     if "float32" in op.autocast or ("low" in op.autocast and many):
-        body += f"    {names} = cast(_op, ARGS) if ACTIVE else ARGS\n"
+        body += f"    if ACTIVE: {names} = cast(_op, ARGS)\n"
     return body
