@@ -38,16 +38,19 @@ from genesis.core.graph.version import INFERENCE, SHARED, Version, counting
 
 _new_view = tuple.__new__  # half of the time of calling the class
 _new = object.__new__
+_ref = weakref.ref
 
 
 def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> None:
     """Make ``out`` a view of ``source`` if it shares its memory: one count of writes, one base."""
-    if not shares(out._array, source._array):
+    array, memory = out._array, source._array
+    owner = array.base if array.__class__ is np.ndarray else None
+    if (owner is not memory and (owner is None or owner is not memory.base)) and not shares(array, memory):
         return
     counter = source._counter
     if counter is None or counter is SHARED:
         counter = source._shared_counter()
-        if not shares(out._array, source._array):  # it was a gradient, now with memory of its own
+        if source._array is not memory and not shares(array, source._array):  # a gradient, now in memory of its own
             out._array = op.run(op, (wrap(source._array), *args))._array
     out._counter = counter
     base, known = source, True
@@ -61,8 +64,12 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
             watch(out, counter)
         return
     out._view = _new_view(View, (base, known, path))
-    if counter is not INFERENCE:
-        watch(out, counter)
+    if counter is not INFERENCE:  # `watch`, without a call
+        refs = counter.refs
+        many = len(refs)
+        if many >= 32 and many & (many - 1) == 0:
+            _forget_dead(refs)
+        refs.append(_ref(out))
 
 
 def views_of(source: Tensor, op: Op, every: Sequence[tuple[Any, ...]], arrays: Sequence[Any]) -> tuple[Tensor, ...]:

@@ -27,11 +27,11 @@ from genesis.core.graph.lost import HISTORY_WATCHES, note
 from genesis.core.graph.modes import grad_mode, inference
 from genesis.core.graph.node import Output, next_number
 from genesis.core.graph.saved import PACKED
-from genesis.core.graph.site import site_here, user_site
+from genesis.core.graph.site import LIBRARY, site_here, user_site
 from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
-from genesis.core.graph.version import INFERENCE, SHARED, WRITES, count_write, counting
+from genesis.core.graph.version import INFERENCE, SHARED, WRITES, counting
 
 
 def _writable(array: Any) -> bool:
@@ -73,31 +73,48 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
 
 
 def only_writes(x: Tensor) -> bool:
-    """Whether a write of values without a history is one to NumPy's memory, with nothing to record or to refuse."""
-    array = x._array
-    return array.__class__ is np.ndarray and bool(array.flags.writeable) and unwatched(x)
+    """Whether a write of values without a history is one to NumPy's memory, with nothing to record or to refuse: `unwatched`,
+    without a call.
+    """
+    array, counter = x._array, x._counter
+    return (
+        array.__class__ is np.ndarray
+        and not (ACTIVE or LEVELS or HISTORY_WATCHES)
+        and (x._node is x._view is None or not grad_mode.get())
+        and counter is not INFERENCE
+        and counter is not SHARED
+        and bool(array.flags.writeable)
+    )
 
 
 def unwatched(x: Tensor) -> bool:
     """Whether a write of values without a history is one to memory, with nothing to record, or to refuse for who sees it."""
     counter = x._counter
     return (
-        not ACTIVE
-        and not LEVELS
-        and not HISTORY_WATCHES
+        not (ACTIVE or LEVELS or HISTORY_WATCHES)
         and (x._node is x._view is None or not grad_mode.get())
-        and (counter is None or (counter is not INFERENCE and counter is not SHARED))
+        and counter is not INFERENCE
+        and counter is not SHARED
     )
 
 
 def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) -> None:
-    """Count a write, at ``site`` or where the user called."""
+    """Count a write, at ``site`` or where the user called: by a function of this package, which counts it. (`count_write`,
+    without its calls.)
+    """
     counter = x._counter
     if counter is INFERENCE:
         return
     if counter is None or counter is SHARED:
         counter = x._shared_counter()
-    count_write(counter, name, user_site(sys._getframe(1)) if site is None else site)
+    if site is None:
+        frame = sys._getframe(2)
+        code = frame.f_code
+        site = user_site(frame) if LIBRARY[code.co_filename] else (code, frame.f_lasti)
+    with counting:
+        WRITES[0] = counter.stamp = WRITES[0] + 1
+        counter.count += 1
+    counter.last = (name, *site)
 
 
 def bump_all(tensors: Sequence[Tensor], name: str) -> None:
