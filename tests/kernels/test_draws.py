@@ -11,6 +11,7 @@ from genesis.core.graph.generator import SeededStream, seeded_stream
 from genesis.kernels.cpu import draws
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import native
+from genesis.ops.learning.dropout import dropout_factors
 
 needs_llvm = pytest.mark.skipif(native.host() is None, reason="no llvmlite")
 both = pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float64)], ids=str)
@@ -105,3 +106,25 @@ def test_without_llvmlite_numpy_makes_them(monkeypatch):
     monkeypatch.setattr(draws, "_maker", draws._maker.__wrapped__)
     assert normals.maker(np.dtype(np.float32)) is None
     assert_same(want, mixed_draws())
+
+
+@needs_llvm
+@pytest.mark.parametrize("start", [(5, 0), (2**64 - 1, 2**64 - 3), (2**63 + 5, 7), (3, 2**127 + 2**64 - 1)])
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float64), "dropout"], ids=str)
+def test_uniform_numbers_and_factors_of_dropout_have_the_bits_of_numpy(monkeypatch, dtype, start):
+    def draw():
+        g, kept = genesis.Generator().move_to(*start), []
+        for n in (*range(70), 1000, LARGE["elements"] + 3, MANY):
+            for p in (0.1, 0.5, 0.9):
+                drops = dtype == "dropout"
+                kept.append(
+                    dropout_factors.op.kernel(g, (n,), np.dtype(np.float32), p) if drops else g.uniform((n,), dtype)
+                )
+        return [*kept, np.array(str(g.key_and_block()))]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(normals, "uniform_maker", lambda *_: None)
+        want = draw()
+    assert normals.uniform_maker is draws.uniform_maker
+    for a, b in zip(want, draw(), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -151,6 +151,10 @@ class Generator:
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""
+        make = normals.uniform_maker(dtype)
+        if make is not None:
+            count = math.prod(shape)
+            return make(shape, count, *self.reserve(count))
         bits = BITS[_drawn(dtype).name]
         kind = np.float64 if bits == 53 else np.float32
         return ((self.words(math.prod(shape)) >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)).reshape(shape)  # type: ignore[no-any-return, operator]

@@ -74,6 +74,11 @@ def maker(dtype: Any) -> Maker | None:
     return None
 
 
+def uniform_maker(dtype: Any, drops: bool = False) -> Callable[..., Array] | None:
+    """The same for numbers in [0, 1), and for factors of a dropout, which it is told the probability of."""
+    return None
+
+
 def normals(words: Array, out: Array, digits: int) -> None:
     """Write two rows of normal numbers, made of the first binary digits of two rows of 64-bit words."""
     for begin in range(0, words.shape[1], PAIRS):

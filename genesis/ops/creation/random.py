@@ -97,7 +97,7 @@ def stream_of(generator: Any) -> Generator:
 def _draw(
     name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, generator: Any
 ) -> Tensor:
-    wanted = dtypes.as_dtype(dtypes.get_default_dtype() if dtype is None else dtype)
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     kind = wanted.np
     if wanted.category < 2:
         raise DTypeError(message(name, f"only floating and complex dtypes are drawn, got {wanted}"))
@@ -109,9 +109,12 @@ def _draw(
             .to(kind)
             .requires_grad_(requires_grad)
         )  # type: ignore[attr-defined, no-any-return]
-    device = require_available(default_device() if device is None else as_device(device))
+    device = default_device() if device is None else as_device(device)
+    if device is not CPU:
+        device = require_available(device)
+    there = device is not CPU and device == META
     return finished(
-        meta(shape, kind) if device == META else drawn(stream_of(generator), kind_of_draw, shape, kind, device=device),
+        meta(shape, kind) if there else drawn(stream_of(generator), kind_of_draw, shape, kind, device=device),
         requires_grad,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,8 @@ from genesis.core.call.halves import F32, wide
 from genesis.core.call.kinds import case, composite, drawn, random
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.inplace_methods import inplace_method
-from genesis.core.graph.generator import (
-    Generator,
-    default_generator,
-)
+from genesis.core.graph import normals
+from genesis.core.graph.generator import Generator, default_generator
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.creation.create import in_order, order_of
 from genesis.ops.creation.random import uniform_like
@@ -26,6 +25,10 @@ from genesis.ops.pointwise.choice import where
 def dropout_factors(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> Any:
     """0 with probability p, 1 / (1 - p) otherwise."""
     kind = np.float64 if dtype == np.float64 else np.float32
+    make = normals.uniform_maker(np.dtype(kind), True) if isinstance(stream, Generator) else None
+    if make is not None:
+        count = math.prod(shape)
+        return make(shape, count, *stream.reserve(count), p)
     return (stream.uniform(shape, kind) >= p) * kind(1 / (1 - p))
 
 
