@@ -211,3 +211,53 @@ def test_sums_along_every_dimension(compiled, dim, sizes):
         want[tuple(to)] += values[at]
     got = genesis.zeros(shape).scatter_add(dim, genesis.tensor(index), genesis.tensor(values))
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "int16", "float16", "bfloat16", "int32", "float32", "int64", "complex64"]
+)
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_elements_of_any_size_are_taken_along_every_dimension(dtype, dim):
+    x = genesis.tensor(rng.integers(-5, 5, (3, 4, 5))).to(getattr(genesis, dtype))
+    index = rng.integers(0, x.shape[dim], [7 if d == dim else n for d, n in enumerate(x.shape)])
+    for given in (x, x.transpose(0, 2).contiguous().transpose(0, 2)):  # of the same sizes, in another order
+        values = genesis.gather(given, dim, genesis.tensor(index))
+        want = np.take_along_axis(x.to(genesis.complex64).numpy(), index, dim)
+        assert values.dtype is x.dtype and values.is_contiguous()
+        np.testing.assert_array_equal(values.to(genesis.complex64).numpy(), want)
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 2**62])
+@pytest.mark.parametrize("size", [6, 20_000, 300_000])
+def test_an_index_that_is_none_is_refused_in_arrays_of_any_size(wrong, size):
+    x, index = np.ones((size, 4), np.float32), np.zeros((size, 2), np.int64)
+    kernel = REGISTRY["gather_at"].kernel
+    assert (kernel(x, 1, index) == 1).all()
+    index[-1, 1] = wrong
+    if loops.available():
+        with pytest.raises(IndexError):
+            kernel(x, 1, index)
+    with pytest.raises(IndexError, match=f"index {wrong} is out of range for dim 1 of size 4"):
+        genesis.gather(genesis.tensor(x), 1, genesis.tensor(index))
+
+
+def test_slices_that_are_named_are_the_same_with_and_without_a_history():
+    x, index = genesis.randn(3, 4, 5), genesis.tensor([2, 0, 0, 1])
+    for dim in (0, 1, 2, -1):
+        plain, recorded = x.index_select(dim, index), x.clone().requires_grad_().index_select(dim, index)
+        assert genesis.equal(plain, recorded) and plain.stride() == recorded.stride()
+        assert genesis.equal(
+            x.transpose(0, 2).index_select(dim, index), x.transpose(0, 2).contiguous().index_select(dim, index)
+        )
+    with pytest.raises(IndexError, match="index_select: index 3 is out of range for dim 0 of size 3"):
+        x.index_select(0, genesis.tensor([0, 3]))
+    with pytest.raises(IndexError, match="index_select: index -1 is out of range"):
+        x.index_select(0, genesis.tensor([-1]))
+
+
+def test_repeats_are_the_same_with_and_without_a_history():
+    x = genesis.randn(2, 3).t()
+    for counts in ((2, 1), (1, 2, 3), (0, 2), (1, 1)):
+        plain, recorded = x.repeat(*counts), x.clone().requires_grad_().repeat(*counts)
+        assert genesis.equal(plain, recorded) and plain.stride() == recorded.stride()
+        assert plain._base is None and plain.is_contiguous()

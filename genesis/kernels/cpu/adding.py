@@ -97,25 +97,43 @@ def scattered(input: Any, shape: Any, dim: int, index: Any, distinct: bool = Fal
     return total.astype(F32)
 
 
+@functools.lru_cache(maxsize=1 << 10)
+def _sizes_of(shape: tuple[int, ...], named: tuple[int, ...], dim: int) -> tuple[int, int, int, int] | None:
+    """How many there are before the dimension of an index, in it, of the index, and behind; None where the index has not the
+    sizes of all other dimensions, or something is empty.
+    """
+    if not named or 0 in shape or 0 in named or resized(named, dim, shape[dim]) != shape:
+        return None
+    return math.prod(shape[:dim]), shape[dim], named[dim], math.prod(shape[dim + 1 :])
+
+
 def _takes(input: Any, dim: int, index: Any, distinct: bool = False) -> bool:
-    """Whether an index has the sizes of all dimensions but its own, and names many elements."""
     return (
-        input.dtype is F32
-        and index.size >= LARGE["elements"]
-        and resized(index.shape, dim, input.shape[dim]) == input.shape
+        input.dtype.itemsize in _WORDS
+        and _sizes_of(input.shape, index.shape, dim) is not None
         and input.flags.c_contiguous
         and loops.available()
     )
 
 
+_WORDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}  # elements, which are only moved, by their bytes
+_wrong = np.zeros(1, np.int64)  # counts calls with an index that is none
+
+
 @attach("gather_at", np.ndarray, when=_takes)
 def gathered(input: Any, dim: int, index: Any, distinct: bool = False) -> Any:
-    if _names_rows(index, dim):
+    if input.dtype is F32 and index.size >= LARGE["elements"] and _names_rows(index, dim):
         return _rows_taken(input, _within(_first_of_rows(index), len(input)), index.shape[:1])
-    numbers, out = _within(index, input.shape[dim]), memory.empty(index.shape, F32)
-    outer, inner = math.prod(input.shape[:dim]), math.prod(input.shape[dim + 1 :])
-    much = out.size >= LARGE["for threads"]
-    _taken()((input, numbers, out), outer, (input.shape[dim], index.shape[dim], inner), much)
+    outer, size, count, inner = _sizes_of(input.shape, index.shape, dim)  # type: ignore[misc]
+    few, dtype = index.size < LARGE["elements"], input.dtype
+    numbers, out = np.ascontiguousarray(index, _I64), (np if few else memory).empty(index.shape, dtype)
+    run, before = _taken(_WORDS[dtype.itemsize]), _wrong.item(0)
+    if few:
+        run.alone(input, numbers, out, _wrong, 0, outer, size, count, inner)
+    else:
+        run((input, numbers, out, _wrong), outer, (size, count, inner), out.size >= LARGE["for threads"])
+    if _wrong.item(0) != before:  # by this call, or by one of another thread
+        _within(numbers, size)
     return out
 
 
@@ -194,8 +212,8 @@ def _along(what: str = "fadd") -> Callable[..., None]:
 
 
 @functools.cache
-def _taken() -> Nest:
-    return Nest("take_along", adding.take_along(), len(adding.TAKEN), 1 + len(adding.ALONG))
+def _taken(word: str) -> Nest:
+    return Nest("take_along", adding.take_along(word), len(adding.TAKEN) + 1, 1 + len(adding.ALONG))
 
 
 @functools.cache

@@ -52,13 +52,30 @@ def add_along() -> str:
     return code.function("add_along", POINTERS, ALONG)
 
 
-def take_along() -> str:
-    """The function ``take_along``: ``out[a, i, b] = x[a, index[a, i, b], b]`` for ``a`` from ``first`` to ``last``."""
+def take_along(kind: str) -> str:
+    """The function ``take_along``: ``out[a, i, b] = x[a, index[a, i, b], b]`` for ``a`` from ``first`` to ``last``, of elements
+    of one size (``i32``). Where an index is none, it takes the first, and ``wrong`` is larger than before.
+    """
     code = Code(1)
-    with _named(code, "%first", "%last") as (at, number):
-        value = code.put(f"load float, ptr {code.at('%x', number)}, align 4")
-        code.lines.append(f"  store float {value}, ptr {code.at('%out', at)}, align 4")
-    return code.function("take_along", TAKEN, ("first", "last", *ALONG[1:]))
+    seen = code.put("alloca i64, align 8")
+    code.lines.append(f"  store i64 0, ptr {seen}, align 8")
+    with code.loop("%first", "%last", "1") as outer:
+        start = code.times(outer.index, "%size")
+        with code.loop("0", "%count", "1") as row:
+            begin = code.times(code.add(code.times(outer.index, "%count"), row.index), "%inner")
+            with code.loop("0", "%inner", "1") as column:
+                at = code.add(begin, column.index)
+                number = code.number("%index", at)
+                outside = code.put(f"icmp uge i64 {number}, %size")
+                so_far = code.put(f"load i64, ptr {seen}, align 8")
+                more = code.put(f"or i64 {so_far}, {code.put(f'zext i1 {outside} to i64')}")
+                code.lines.append(f"  store i64 {more}, ptr {seen}, align 8")
+                number = code.add(start, code.put(f"select i1 {outside}, i64 0, i64 {number}"))
+                source = code.at("%x", code.add(code.times(number, "%inner"), column.index), kind)
+                value = code.put(f"load {kind}, ptr {source}, align 1")
+                code.lines.append(f"  store {kind} {value}, ptr {code.at('%out', at, kind)}, align 1")
+    code.put(f"atomicrmw add ptr %wrong, i64 {code.put(f'load i64, ptr {seen}, align 8')} seq_cst")
+    return code.function("take_along", (*TAKEN, "wrong"), ("first", "last", *ALONG[1:]))
 
 
 def take_rows(lanes: int) -> str:

@@ -32,7 +32,7 @@ from genesis.ops.indexing.keys import (
 )
 from genesis.ops.shapes.expand import sum_to
 
-_ALL = "fcib"
+_ALL, _I64 = "fcib", np.dtype(np.int64)
 
 
 def select_first(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
@@ -102,8 +102,14 @@ def take_index(input: Array, indices: Array | None, key: Any) -> Any:
     >>> genesis.arange(5)[[0, 2, 2]]
     tensor([0, 2, 2])
     """
-    if key and key[0].__class__ is str and key[0] == ROW:
-        refuse_outside("embedding", indices, len(input), f"{len(input)} rows")
+    if len(key) == 1 and key[0].__class__ is str:
+        if key[0] == ROW:
+            refuse_outside("embedding", indices, len(input), f"{len(input)} rows")
+        if indices.dtype is _I64 and indices.ndim and input.ndim and input.flags.c_contiguous:
+            try:
+                return input.take(indices, 0)  # a third of the time
+            except IndexError:  # said below
+                pass
     return packed(np.asarray(pick(input, filled(key, indices))))
 
 

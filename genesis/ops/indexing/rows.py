@@ -13,12 +13,13 @@ from genesis.base.errors import ShapeError, message
 from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.indexing.index import add_by, check_index, index_by
-from genesis.ops.indexing.keys import as_index, in_range, tensor_key
+from genesis.ops.indexing.keys import all_within, as_index, in_range, tensor_key
 from genesis.ops.pointwise.choice import where
 
-_ALL = "fcib"
+_ALL, _I64 = "fcib", np.dtype(np.int64)
 
 
 def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
@@ -45,6 +46,19 @@ def _row_key(d: int, array: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * d, array)
 
 
+def _taken(input: Tensor, dim: Any, index: Any) -> Any:
+    """The slices where NumPy's arrays meet, all numbers are those of slices, and nothing is recorded: NumPy has a call for
+    that, which takes a third of the time of an index. None elsewhere.
+    """
+    if ACTIVE or LEVELS or index.__class__ is not Tensor or input._node is not None:
+        return None
+    x, numbers = input._array, index._array
+    plain = x.__class__ is np.ndarray is numbers.__class__ and numbers.dtype is _I64 and numbers.ndim == 1
+    if not plain or not numbers.size or dim.__class__ is not int or not -x.ndim <= dim < x.ndim:
+        return None
+    return x.take(numbers, dim) if x.flags.c_contiguous and all_within(numbers, x.shape[dim]) else None
+
+
 @composite(dtypes=_ALL, out=True)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along ``dim`` named by a 1-d index, in that order.
@@ -56,6 +70,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     >>> genesis.index_select(genesis.tensor([1., 2., 3.]), 0, genesis.tensor([2, 0]))
     tensor([3., 1.])
     """
+    chosen = _taken(input, dim, index)
+    if chosen is not None:
+        return wrap(chosen)
     d, array = _rows("index_select", input, dim, index)
     return index_by(input, _row_key(d, array)) if input.ndim else input.clone()
 

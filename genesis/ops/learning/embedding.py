@@ -23,7 +23,9 @@ from genesis.ops.products.sparse import SparseTensor
 from genesis.ops.reductions.norms import norm
 from genesis.core.call.kinds.indexing import AT, ROW
 from genesis.ops.indexing.index import check_index, take_index
-from genesis.ops.indexing.keys import in_range
+from genesis.ops.indexing.keys import all_within, in_range
+
+_I64 = np.dtype(np.int64)
 
 
 def _checked(name: str, input: Tensor, rows: int, what: str) -> Tensor:
@@ -59,13 +61,18 @@ def embedding(
     tensor([[3., 4.],
             [1., 2.]])
     """
-    if weight.ndim != 2:
+    table, numbers = weight._array, input._array
+    plain = table.__class__ is np.ndarray is numbers.__class__ and not (ACTIVE or LEVELS) and max_norm is None
+    plain = plain and numbers.dtype is _I64 and table.ndim == 2 and numbers.size > 0 and all_within(numbers, len(table))
+    if plain and weight._node is None:  # nothing to record, or to look at: a third of the time
+        return wrap(take_index.op.kernel(table, numbers, (AT,)))
+    if table.ndim != 2:
         raise ShapeError(
             message(
                 "embedding", f"weight must be a matrix, it has {weight.ndim} dimensions", [("weight", weight._spec())]
             )
         )
-    if max_norm is not None or not _by_kernel(weight, input):
+    if not plain and (max_norm is not None or not _by_kernel(weight, input)):
         input = _checked("embedding", input, weight.shape[0], "rows")
     if isinstance(input._array, Spec):
         return wrap(Spec((*input._array.shape, weight.shape[1]), weight._array.dtype, input.device))

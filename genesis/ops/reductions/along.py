@@ -243,10 +243,13 @@ def pick(input: Tensor, dim: int, indices: Tensor, keepdim: bool, distinct: bool
     """
     x, at = input._array, indices._array
     if input._node is None and not (ACTIVE or LEVELS) and x.__class__ is np.ndarray is at.__class__:
-        values = wrap(gather_at.op.kernel(x, dim, at, distinct))  # nothing to record, or to look at: half of the time
-    else:
-        values = gather_at(input, dim, indices, distinct)
-    return (values, indices) if keepdim else (_without(values, dim), _without(indices, dim))
+        values = gather_at.op.kernel(x, dim, at, distinct)  # nothing to record, or to look at: half of the time
+        if keepdim or not x.ndim:
+            return wrap(values), indices
+        shape = at.shape[:dim] + at.shape[dim + 1 :]
+        return wrap(values.reshape(shape)), wrap(at.reshape(shape))
+    picked = gather_at(input, dim, indices, distinct)
+    return (picked, indices) if keepdim else (_without(picked, dim), _without(indices, dim))
 
 
 def _without(x: Tensor, dim: int) -> Tensor:

@@ -21,7 +21,8 @@ from genesis.core.call.kinds import (
     reduction,
 )
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.switches import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.pointwise.choice import maximum, minimum
 from genesis.ops.pointwise.choice import gate
 from genesis.ops.reductions.along import axes, pick, restore, widened
@@ -161,9 +162,11 @@ class aminmax_result(NamedTuple):  # noqa: N801
 
 
 def _along(name: str, find: Any, input: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    shape = input._array.shape
-    dim = normalize_dim(name, dim, len(shape))
-    check_empty(name, shape, (dim,))
+    array = input._array
+    dim = normalize_dim(name, dim, array.ndim)
+    check_empty(name, array.shape, (dim,))
+    if input._node is None and not (ACTIVE or LEVELS) and array.__class__ is np.ndarray and array.ndim:  # as in `pick`
+        return pick(input, dim, wrap(find.op.kernel(array, (dim,), True)), keepdim)
     return pick(input, dim, find(input, dim, True), keepdim)
 
 
