@@ -17,11 +17,13 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 
-_ALL = "fcib"
+_ALL, _INTEGERS = "fcib", {int}
 
 
 def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Varargs or one sequence of integers: ``(2, 3)`` or ``((2, 3),)``."""
+    if args.__class__ is tuple and {*map(type, args)} == _INTEGERS:
+        return args
     if len(args) == 1 and not isinstance(whole(args[0]), int):
         if isinstance(args[0], str | bytes) or not hasattr(args[0], "__iter__"):
             raise ArgumentError(message("size", f"sizes must be integers, got {type(args[0]).__name__}"))
@@ -60,7 +62,9 @@ def varargs(call: Any, name: str, keyword: str) -> Any:
     """The method form ``x.reshape(2, 3)`` of ``reshape(x, (2, 3))``."""
 
     def method(self: Tensor, *shape: Any, **named: Any) -> Tensor:
-        return call(self, sizes_of(name, keyword, shape, named))
+        if named or {*map(type, shape)} != _INTEGERS:
+            shape = sizes_of(name, keyword, shape, named)
+        return call(self, shape)
 
     method.__name__, method.__doc__ = name, call.__doc__
     setattr(Tensor, name, method)
@@ -170,7 +174,10 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     >>> a.shape, b.shape
     (genesis.Size([3, 4]), genesis.Size([3, 4]))
     """
-    shape = broadcast_shapes(*[x.shape for x in tensors])
+    shapes = [x._array.shape for x in tensors]
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return tensors
+    shape = broadcast_shapes(*shapes)
     return tuple(x if x.shape == shape else expand(x, shape) for x in tensors)
 
 

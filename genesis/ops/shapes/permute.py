@@ -14,12 +14,16 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.shapes.expand import varargs
 from genesis.ops.shapes.reshape import reshape
 
-_ALL = "fcib"
+_ALL, _INTEGERS = "fcib", {int}
+_EVERY = [frozenset(range(n)) for n in range(65)]  # NumPy arrays have at most 64 dimensions
 
 
 def _permuted(input: Tensor, dims: Any) -> tuple[Any, ...]:
-    order = tuple([normalize_dim("permute", d, input.ndim) for d in dims])
-    if sorted(order) != list(range(input.ndim)):
+    ndim = input._array.ndim
+    if dims.__class__ is tuple and len(dims) == ndim and {*dims} == _EVERY[ndim] and {*map(type, dims)} == _INTEGERS:
+        return input, dims
+    order = tuple([normalize_dim("permute", d, ndim) for d in dims])
+    if sorted(order) != list(range(ndim)):
         raise ShapeError(
             message(
                 "permute", f"dims {list(dims)} are not an order of {input.ndim} dimensions", [("input", input._spec())]
@@ -59,7 +63,8 @@ varargs(permute, "permute", "dims")
 
 
 def _transposed(input: Tensor, dim0: Any, dim1: Any) -> tuple[Any, ...]:
-    return input, normalize_dim("transpose", dim0, input.ndim), normalize_dim("transpose", dim1, input.ndim)
+    ndim = input._array.ndim
+    return input, normalize_dim("transpose", dim0, ndim), normalize_dim("transpose", dim1, ndim)
 
 
 def _swapped(shape: tuple[int, ...], a: int, b: int) -> tuple[int, ...]:

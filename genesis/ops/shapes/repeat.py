@@ -12,7 +12,8 @@ from genesis.base.errors import DomainError, ShapeError, message
 from genesis.base.layouts import contiguous_format
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.switches import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.shapes.expand import never_negative, sizes_of
 from genesis.ops.shapes.reshape import reshape
 
@@ -30,11 +31,18 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     never_negative("tile", "counts", dims)  # reshape would read -1 as "what is left"
     counts = [1] * max(0, input.ndim - len(dims)) + [int(n) for n in dims]
     shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
-    x = reshape(input, [n for size in shape for n in (1, size)])
-    x = x.expand([n for count, size in zip(counts, shape, strict=True) for n in (count, size)])
-    return reshape(
-        x.clone(memory_format=contiguous_format), [count * size for count, size in zip(counts, shape, strict=True)]
+    apart, spread = (
+        [n for size in shape for n in (1, size)],
+        [n for pair in zip(counts, shape, strict=True) for n in pair],
     )
+    whole = [count * size for count, size in zip(counts, shape, strict=True)]
+    array = input._array
+    if array.__class__ is np.ndarray and input._node is None and not (ACTIVE or LEVELS):  # a tenth of the time
+        out = np.empty(spread, array.dtype)
+        out[...] = array.reshape(apart)
+        return wrap(out.reshape(whole))
+    x = reshape(input, apart)
+    return reshape(x.expand(spread).clone(memory_format=contiguous_format), whole)
 
 
 samples(tile, lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
@@ -81,8 +89,6 @@ def repeat_interleave(
             many.clone(memory_format=contiguous_format), [*x.shape[:d], x.shape[d] * repeats, *x.shape[d + 1 :]]
         )
     counts = _counts(repeats, x.shape[d] if x.ndim else 1)
-    from genesis.core.graph.tensor import wrap
-
     return x.index_select(d, wrap(placed(np.repeat(np.arange(x.shape[d]), counts), x.device)))
 
 
@@ -99,8 +105,6 @@ def _counts(repeats: Any, size: int) -> Any:
 
 def _numbers(x: Tensor) -> Tensor:
     """0, 1, 2, ... as many as x has elements."""
-    from genesis.core.graph.tensor import wrap
-
     return wrap(placed(np.arange(x.numel()), x.device))
 
 

@@ -23,7 +23,7 @@ from genesis.core.call.strides import reshaped
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.shapes.expand import sizes_of, varargs
 
-_ALL = "fcib"
+_ALL, _INTEGERS = "fcib", {int}
 
 
 def resolve_shape(name: str, count: int, shape: tuple[int, ...], mine: Any) -> tuple[int, ...]:
@@ -43,6 +43,8 @@ def _reshaped(name: str) -> Any:
     def prepare(input: Tensor, shape: Any) -> tuple[Any, ...]:
         shape = tuple(shape) if shape.__class__ is not tuple else shape
         array = input._array
+        if math.prod(shape) == array.size and (not shape or min(shape) >= 0):  # as `resolve_shape` has it
+            return input, shape
         return input, resolve_shape(name, array.size, shape, array.shape)
 
     return prepare
@@ -101,7 +103,9 @@ def _needs_copy(shape: Any) -> ShapeError:
 
 def _viewed(input: Any, shape: Any) -> Any:
     out = input.reshape(shape)
-    if input.size and not np.may_share_memory(out, input):
+    owner = out.base
+    same = owner is input or (owner is not None and owner is input.base)  # mostly; asking NumPy takes 0.5 us
+    if not same and input.size and not np.may_share_memory(out, input):
         raise _needs_copy(shape)
     return out
 
@@ -170,6 +174,8 @@ samples(view_dtype, lambda t: [case(t(2, 4), np.dtype(np.int16))])
 
 
 def _view(self: Tensor, *shape: Any, dtype: Any = None, **named: Any) -> Tensor:
+    if not named and dtype is None and {*map(type, shape)} == _INTEGERS:
+        return view_shape(self, shape)
     if dtype is not None:
         shape = (*shape, dtype)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
@@ -248,7 +254,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """
     shape = tuple(input._array.shape)
     dims = normalize_dims("squeeze", dim, len(shape)) if shape else ()
-    return reshape(input, tuple(n for i, n in enumerate(shape) if n != 1 or i not in dims))
+    return reshape(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
 
 
 samples(
