@@ -185,7 +185,8 @@ def _of_numpy(kind: Any) -> dtype:
 
 def as_np(kind: Any) -> NpDtype:
     """The NumPy dtype of anything that names a dtype."""
-    return as_dtype(kind).np
+    known = _BY_NUMPY.get(kind) if isinstance(kind, np.dtype) else None
+    return as_dtype(kind).np if known is None else known.np
 
 
 def get_default_dtype() -> dtype:
