@@ -692,7 +692,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ...,
     """
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of 1-d tensors, as rows."""
-def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.int | None = ..., out: Tensor | None = ...) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -874,7 +874,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.complex(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.+2.j])
     """
-def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.int | None = ..., out: Tensor | None = ...) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -885,7 +885,7 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, axis: builtins.int | None = ..., out: Tensor | None = ...) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ..., axis: Any = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:

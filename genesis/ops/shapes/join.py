@@ -12,7 +12,7 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.base.quiet import unnamed
-from genesis.core.call.out import takes_out, write_out
+from genesis.core.call.out import takes_out
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
@@ -22,20 +22,21 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.shapes.narrow import pad_dim, pieces_of, resized_shape
 from genesis.ops.shapes.reshape import atleast_1d, atleast_2d, atleast_3d, reshape, unsqueeze
 
-_ALL = "fcib"
+_ALL, _TENSORS = "fcib", {Tensor}
 
 
 def _sequence(name: str, tensors: Any) -> list[Tensor]:
     """At least one tensor, and nothing else."""
-    if isinstance(tensors, Tensor | str) or not isinstance(tensors, Iterable):
+    plain = tensors.__class__ is list or tensors.__class__ is tuple
+    if not plain and (isinstance(tensors, Tensor | str) or not isinstance(tensors, Iterable)):
         raise ArgumentError(
             message(name, f"expected a list of tensors, got {type(tensors).__name__}", hint=f"{name}([x, y])")
         )
     tensors = list(tensors)
     if not tensors:
         raise ArgumentError(message(name, "expected at least one tensor, got none"))
-    for x in tensors:
-        if x.__class__ is not Tensor and not isinstance(x, Tensor):
+    for x in () if {*map(type, tensors)} == _TENSORS else tensors:
+        if not isinstance(x, Tensor):
             i = [each is x for each in tensors].index(True)
             text = f"expected tensors, got {type(x).__name__}"
             raise ArgumentError(message(name, text, [(f"tensors[{i}]", repr(x)[:60])], "genesis.tensor(...)"))
@@ -44,8 +45,11 @@ def _sequence(name: str, tensors: Any) -> list[Tensor]:
 
 def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
     tensors = _sequence("cat", tensors)
-    arrays = [x._array for x in tensors]
-    kinds, shapes = [a.dtype for a in arrays], [a.shape for a in arrays]
+    kinds, shapes = [], []
+    for x in tensors:
+        array = x._array
+        kinds.append(array.dtype)
+        shapes.append(array.shape)
     if kinds.count(kinds[0]) != len(kinds):
         kind = dtypes.result_np_dtype([x._array for x in tensors])
         tensors = [x.to(kind) for x in tensors]
@@ -84,6 +88,7 @@ def _cat_rule(g: Any, tensors_shapes: Any, dim: int) -> Any:
     infer=_infer_cat,
     prepare=_joined,
     dtypes=_ALL,
+    out=True,
     batch=lambda b, tensors, dim: b.run([b.spread(x, f) for x, f in zip(tensors, b.batched, strict=True)], dim + 1),
 )
 @unnamed
@@ -111,17 +116,7 @@ wrong_inputs(
 )
 
 
-def _with_out(plain: Any) -> Any:
-    def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
-        result: Tensor = plain(tensors, dim if axis is None else axis)
-        return result if out is None else write_out("cat", result, out)
-
-    cat.__qualname__, cat.__module__, cat.__doc__ = "cat", __name__, plain.__doc__
-    cat.op, plain.op.call = plain.op, cat  # type: ignore[attr-defined]
-    return cat
-
-
-concat = concatenate = cat = _with_out(cat)
+concat = concatenate = cat
 
 
 @composite(dtypes=_ALL, method=False, out=True)
