@@ -80,8 +80,9 @@ def _passed(x: Any, dims: int, passes: tuple[_Pass, ...]) -> Any:
     x, lead = memory.contiguous(x), x.shape[: x.ndim - dims]
     for run, plan, before, after, size, shape, _ in passes:
         many = x.size // before
-        out = memory.empty((*lead, *shape), F32)
-        slices = 1 if many * (before + after) < LARGE["for threads"] else min(many, 4 * get_num_threads())
+        few = many * (before + after) < LARGE["elements"]
+        out = (np if few else memory).empty((*lead, *shape), F32)
+        slices = 1 if few or many * (before + after) < LARGE["for threads"] else min(many, 4 * get_num_threads())
         between = np.empty(slices * size, F32) if size else out
         given = x, between, out, plan
         if slices == 1:

@@ -28,6 +28,9 @@ def key_of(given: tuple[Any, ...]) -> tuple[Any, ...] | None:
     >>> key_of((2, None)) == key_of((2, None)), key_of((2,)) == key_of((2.0,)), key_of(([2, 1],)) == key_of(((2, 1),))
     (True, False, True)
     """
+    every = tuple(map(type, given))
+    if _PLAIN.issuperset(every):
+        return every, given
     key: list[Any] = []
     for value in given:
         kind = value.__class__

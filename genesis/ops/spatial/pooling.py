@@ -242,13 +242,14 @@ def averaged(
     name: str, input: Tensor, dims: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
     divisor: int | None,
 ) -> Tensor:  # fmt: skip
-    if input._array.dtype != np.int64:
+    floating = input._array.dtype.kind == "f" or input.is_floating_point()
+    if not floating and input._array.dtype != np.int64:
         _check_floating(name, input)
     rules = sliding_rules(name, input, dims, kernel, stride, padding, 1, ceil_mode)
     if divisor == 0:
         raise ShapeError(message(name, "divisor_override must not be 0"))
     count = divisor if divisor is not None else _count(rules, bool(include))
-    if not input.is_floating_point():
+    if not floating:
         sums = _sums(input, rules)
         counts = _totals(rules, bool(include), sums) if count is None else count
         return divide(sums, counts, rounding_mode="trunc")  # without what is behind the point
