@@ -81,6 +81,13 @@ class allow_loss_broadcast:
         _broadcasts.reset(self._token)
 
 
+# PyTorch's words, which filters of programs look for
+_AS_PYTORCH = (
+    "Using a target size ({}) that is different to the input size ({}). This will likely lead to incorrect results due to "
+    "broadcasting. Please ensure they have the same size.\n  {}; try: {}"
+)
+
+
 def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     """The two tensors of a loss, of one shape."""
     x, y = expect_tensor(name, "input", input), expect_tensor(name, "target", target)
@@ -94,7 +101,7 @@ def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     )
     if not _broadcasts.get():
         raise ShapeError(text)
-    warn_user(text, BroadcastWarning)
+    warn_user(_AS_PYTORCH.format(y.shape, x.shape, name, _repairs(x, y)), BroadcastWarning)
     shape = broadcast_shapes(x.shape, y.shape)
     return x.expand(shape), y.expand(shape)
 
