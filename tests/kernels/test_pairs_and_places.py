@@ -9,6 +9,7 @@ import genesis
 from genesis.core.call.kinds import case
 from genesis.core.call.kinds.indexing import AT
 from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu import distance
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops
 from genesis.ops.indexing.adding import add_at
@@ -40,6 +41,20 @@ def test_distances_are_those_of_float64_rounded(shape, offset):
 def test_distances_with_gradients_of_every_order():
     a, b = (genesis.tensor(rows(2, n, 16, offset=3.0), requires_grad=True) for n in (30, 40))
     check_kernel(REGISTRY["cdist"], case(a, b))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_without_the_memory_of_differences(dtype, p, monkeypatch):
+    monkeypatch.setattr(distance, "PART", 1000)  # several rows at a time, the last time fewer
+    a, b = (genesis.tensor(rows(2, n, 16, offset=3.0).astype(dtype), requires_grad=True) for n in (31, 43))
+    with genesis.no_grad():
+        b[:, 3] = a[:, 2]
+    check_kernel(REGISTRY["cdist"], case(a, b, p))
+    whole = genesis.norm(a.unsqueeze(-2).double() - b.unsqueeze(-3), p, -1)
+    np.testing.assert_allclose(
+        genesis.cdist(a, b, p).detach().numpy(), whole.detach().numpy(), rtol=2e-7 if dtype is np.float32 else 1e-15
+    )
 
 
 def test_a_row_has_no_gradient_from_itself():

@@ -1,11 +1,13 @@
-"""Distances of all pairs of float32 rows: by a product of matrices, exact where it is not.
+"""Distances of all pairs of rows, without the memory of all differences.
 
-$|a - b|^2 = |a|^2 + |b|^2 - 2 a b$ loses what the terms have in common. In float64, of rows whose mean was taken off, that
-is less than the rounding of float32, but where rows are almost equal: their differences are taken one by one.
+Those of float32 rows are a product of matrices, exact where it is not: $|a - b|^2 = |a|^2 + |b|^2 - 2 a b$ loses what the terms have in common. In float64, of rows whose mean was taken off, that
+is less than the rounding of float32, but where rows are almost equal: their differences are taken one by one. Of float64
+rows, and in the 1-norm, all differences are taken, some rows at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,16 +17,16 @@ from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 
 LEAST = 1 << 14  # differences from where this pays
-BLOCK = 1 << 20  # differences at a time
-PART = 1 << 16  # distances at a time: what is computed of them stays in the cache
+BLOCK = 1 << 20  # differences of rows that are almost equal at a time
+PART = 1 << 16  # distances, or differences of all rows, at a time: what is computed of them stays in the cache
 CLOSE = 1e-7  # of the squares of the terms: what float64 leaves is then below the rounding of float32
 
 
 def _fits(x1: Any, x2: Any, p: Any, compute_mode: Any) -> bool:
     return (
-        p == 2
-        and x1.dtype is F32
-        and x2.dtype is F32
+        p in (1, 2)
+        and (x1.dtype is F32 or x1.dtype is F64)
+        and x2.dtype is x1.dtype
         and x1.ndim == x2.ndim >= 2
         and x1.shape[:-2] == x2.shape[:-2]
         and x1.shape[-1] == x2.shape[-1]
@@ -32,22 +34,25 @@ def _fits(x1: Any, x2: Any, p: Any, compute_mode: Any) -> bool:
     )
 
 
-def _infer(x1: Any, x2: Any, *_: Any) -> Any:
+def _infer(x1: Any, x2: Any, p: Any, *_: Any) -> Any:
     out = Spec((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
-    return out, ("x1", "x2", out)
+    return out, ("x1", "x2", "p", out)
 
 
 @attach("cdist", np.ndarray, when=_fits, infer=_infer)
 def cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
-    out = np.empty((*x1.shape[:-1], x2.shape[-2]), F32)
+    out = np.empty((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
     for at in np.ndindex(x1.shape[:-2]):
-        _distances(x1[at], x2[at], out[at])
-    return out, (x1, x2, out)
+        if p == 2 and x1.dtype is F32:
+            _distances(x1[at], x2[at], out[at])
+        else:
+            _differences(x1[at], x2[at], out[at], p)
+    return out, (x1, x2, p, out)
 
 
 def _distances(a: Any, b: Any, out: Any) -> None:
     if not np.isfinite(a).all() or not np.isfinite(b).all():  # infinities have differences, but no products
-        _differences(a, b, out)
+        _differences(a, b, out, 2)
         return
     mean = b.mean(0, dtype=F64)
     b64, step = b - mean, max(1, PART // len(b))
@@ -68,29 +73,56 @@ def _distances(a: Any, b: Any, out: Any) -> None:
         out[rows] = np.sqrt(total, out=total)
 
 
-def _differences(a: Any, b: Any, out: Any) -> None:
-    step = max(1, BLOCK // b.size)
+def _differences(a: Any, b: Any, out: Any, p: float) -> None:
+    for rows, apart in _apart(a, b):
+        out[rows] = np.sqrt(np.square(apart, out=apart).sum(-1)) if p == 2 else np.abs(apart, out=apart).sum(-1)
+
+
+def _apart(a: Any, b: Any) -> Iterator[tuple[slice, Any]]:
+    """Some rows at a time, and what they differ from all others by, in float64."""
+    step = max(1, PART // max(b.size, 1))
     for begin in range(0, len(a), step):
         rows = slice(begin, begin + step)
-        out[rows] = np.sqrt(np.square(a[rows, None].astype(F64) - b).sum(-1))
+        yield rows, a[rows, None].astype(F64) - b
 
 
 @cdist.backward
 def _(g: Any, kept: Any, needs: Any) -> Any:
     """Each difference, divided by its length, times the gradient of the distance; none from a row to itself."""
-    x1, x2, out = kept
-    g1, g2 = np.empty(x1.shape, F32), np.empty(x2.shape, F32)
+    x1, x2, p, out = kept
+    g1, g2 = np.empty(x1.shape, x1.dtype), np.empty(x2.shape, x1.dtype)
     for at in np.ndindex(x1.shape[:-2]):
-        mean = x2[at].mean(0, dtype=F64)
-        b, step = x2[at] - mean, max(1, PART // x2.shape[-2])
-        products, sums = np.zeros(b.shape), np.zeros(len(b))
-        for begin in range(0, x1.shape[-2], step):
-            rows = (*at, slice(begin, begin + step))
-            a, length = x1[rows] - mean, out[rows].astype(F64)
-            far = length != 0
-            weight = np.divide(g[rows], length, out=np.zeros(far.shape), where=far)
-            g1[rows] = a * weight.sum(1)[:, None] - weight @ b
-            products += weight.T @ a
-            sums += weight.sum(0)
-        g2[at] = b * sums[:, None] - products
+        if p == 1:
+            _shares(x1[at], x2[at], g[at], np.sign, g1[at], g2[at])
+        elif x1.dtype is F64:
+            _shares(x1[at], x2[at], _weights(g[at], out[at]), np.positive, g1[at], g2[at])
+        else:
+            _gradients(x1[at], x2[at], g[at], out[at], g1[at], g2[at])
     return g1, g2
+
+
+def _weights(g: Any, length: Any) -> Any:
+    return np.divide(g, length, out=np.zeros(length.shape), where=length != 0)
+
+
+def _gradients(x1: Any, x2: Any, g: Any, out: Any, g1: Any, g2: Any) -> None:
+    mean = x2.mean(0, dtype=F64)
+    b, step = x2 - mean, max(1, PART // len(x2))
+    products, sums = np.zeros(b.shape), np.zeros(len(b))
+    for begin in range(0, len(x1), step):
+        rows = slice(begin, begin + step)
+        a, weight = x1[rows] - mean, _weights(g[rows], out[rows].astype(F64))
+        g1[rows] = a * weight.sum(1)[:, None] - weight @ b
+        products += weight.T @ a
+        sums += weight.sum(0)
+    g2[...] = b * sums[:, None] - products
+
+
+def _shares(a: Any, b: Any, weight: Any, of: Any, g1: Any, g2: Any) -> None:
+    """A function of each difference times its weight, summed for each row of both."""
+    total = np.zeros(b.shape, F64)
+    for rows, apart in _apart(a, b):
+        shares = of(apart)
+        g1[rows] = np.einsum("ij,ijk->ik", weight[rows], shares)
+        total -= np.einsum("ij,ijk->jk", weight[rows], shares)
+    g2[...] = total
