@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+import unittest
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -79,11 +81,17 @@ def _of_tensors(actual: Any, expected: Any, where: str, options: dict[str, Any])
     if actual is None and expected is None:
         return ""
     numbers = (Tensor, np.ndarray, np.generic, int, float, complex)
+    if options.get("objects") and not (isinstance(actual, numbers) and isinstance(expected, numbers)):
+        return "" if actual == expected else f"{where}{actual!r} is not {expected!r}"
     if not isinstance(actual, numbers) or not isinstance(expected, numbers):
         raise ArgumentError(
             message("assert_close", f"cannot compare {type(actual).__name__} with {type(expected).__name__}")
         )
     loose = not isinstance(actual, Tensor) and not isinstance(expected, Tensor)  # Python's numbers have no dtype
+    loose = loose or (
+        bool(options.get("objects"))
+        and isinstance(expected if isinstance(actual, Tensor) else actual, int | float | complex)
+    )
     a, e = (x.detach() if isinstance(x, Tensor) else genesis.as_tensor(np.asarray(x)) for x in (actual, expected))
     if a.shape != e.shape:
         return f"{where}the shapes differ: {list(a.shape)} and {list(e.shape)}"
@@ -98,6 +106,7 @@ def _of_tensors(actual: Any, expected: Any, where: str, options: dict[str, Any])
 def _of_values(a: Tensor, e: Tensor, where: str, options: dict[str, Any]) -> str:
     kinds = [_TOLERANCES.get(x.dtype.name, (0.0, 0.0)) for x in (a, e)]
     rtol, atol = (options["rtol"], options["atol"]) if options["rtol"] is not None else map(max, *kinds)
+    rtol, atol = map(max, (rtol, atol), options.get("least", (0.0, 0.0)))
     common = genesis.promote_types(a.dtype, e.dtype)
     wide = genesis.float64 if common.is_floating_point else genesis.complex128 if common.is_complex else common
     x, y = a.to(wide), e.to(wide)
@@ -109,6 +118,57 @@ def _of_values(a: Tensor, e: Tensor, where: str, options: dict[str, Any]) -> str
     share = f"{count} of {a.numel()} elements ({100 * count / a.numel():.1f}%)"
     worst = "" if math.isnan(np.max(far)) else f", by up to {np.max(far):g}"
     return f"{where}the values are not close: {share} differ{worst} (allowed: {atol:g} + {rtol:g} * |expected|)"
+
+
+SEED = 1234
+
+
+class TestCase(unittest.TestCase):
+    """Tests in which ``assertEqual`` takes tensors, numbers, and sequences and mappings of them, by the tolerances of their
+    dtypes, and random numbers begin anew with each test.
+
+    >>> import genesis
+    >>> from genesis.pytorch.testing import TestCase
+    >>> TestCase().assertEqual({"a": [genesis.ones(2), None]}, {"a": [genesis.ones(2), None]})
+    """
+
+    precision, rel_tol = 0.0, 0.0  # the least tolerances, for classes that set them
+
+    def setUp(self) -> None:
+        genesis.manual_seed(SEED)
+        random.seed(SEED)
+        np.random.seed(SEED)  # noqa: NPY002
+
+    def assertEqual(  # type: ignore[override]  # noqa: N802, unittest's name
+        self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None, rtol: float | None = None,
+        equal_nan: bool = True, exact_dtype: bool = True, exact_device: bool = False, exact_layout: bool = False,
+        exact_stride: bool = False, exact_is_coalesced: bool = False,
+    ) -> None:  # fmt: skip
+        """Fail unless two values are equal or, if they are floating numbers, close."""
+        if (rtol is None) != (atol is None):
+            raise ArgumentValueError(message("assertEqual", "rtol and atol are given together, or neither"))
+        if isinstance(x, Tensor) and _is_sequence(y):
+            y = genesis.as_tensor(y, dtype=x.dtype)
+        elif isinstance(y, Tensor) and _is_sequence(x):
+            x = genesis.as_tensor(x, dtype=y.dtype)
+        options = {"rtol": rtol, "atol": atol, "nan": equal_nan, "device": exact_device, "dtype": exact_dtype,
+                   "stride": exact_stride, "objects": True, "least": (self.rel_tol, self.precision)}  # fmt: skip
+        problem = _difference(x, y, "", options)
+        if problem:
+            self.fail(problem if msg is None else msg(problem) if callable(msg) else f"{problem}\n{msg}")
+
+    def assertNotEqual(self, x: Any, y: Any, msg: Any = None, **options: Any) -> None:  # type: ignore[override]  # noqa: N802
+        """Fail if `assertEqual` does not."""
+        try:
+            self.assertEqual(x, y, **options)
+        except AssertionError:
+            return
+        self.fail(msg or f"{x!r} and {y!r} are equal")
+
+
+def run_tests(argv: Sequence[str] | None = None) -> None:
+    """Run the tests of the program."""
+    unittest.main(argv=None if argv is None else list(argv))
 
 
 def make_tensor(

@@ -186,6 +186,34 @@ def test_assert_close(torch):
         close(1, 1, rtol=0.1)
 
 
+def test_the_class_of_tests(torch):
+    from torch.testing._internal.common_utils import TestCase
+
+    case, x = TestCase(), torch.ones(3) / 3
+    for other in (x.clone(), [1 / 3] * 3, (x + 1e-7).requires_grad_()):
+        case.assertEqual(x, other)
+    case.assertEqual({"a": [x, None, "b", {1}]}, {"a": [x, None, "b", {1}]})
+    case.assertEqual(torch.tensor(2.0), 2)
+    case.assertEqual(torch.tensor(float("nan")), float("nan"))
+    case.assertEqual(x, x.double(), exact_dtype=False, atol=1e-4, rtol=0)
+    for a, b in (
+        (x, x + 1e-3),
+        (x, x[:2]),
+        (x, x.double()),
+        ({"a": 1}, {"a": 2}),
+        ("a", "b"),
+        (None, x),
+        ([1, 2], [1]),
+    ):
+        case.assertNotEqual(a, b)
+        with pytest.raises(AssertionError, match=r"differ|is not|not close"):
+            case.assertEqual(a, b)
+    case.setUp()
+    first = torch.rand(2)
+    case.setUp()
+    case.assertEqual(first, torch.rand(2), atol=0, rtol=0)
+
+
 @pytest.mark.parametrize("name", ["float32", "float64", "complex64", "int64", "uint8", "bool", "bfloat16"])
 def test_make_tensor(torch, name):
     x = torch.testing.make_tensor(3, 4, dtype=getattr(torch, name), device="cpu", noncontiguous=True)

@@ -208,6 +208,10 @@ def _autograd_profiler() -> Values:
 
 
 values("torch.futures")(from_module("genesis.pytorch.futures", "Future", "collect_all", "wait_all"))
+values("torch.testing._internal")(dict)
+values("torch.testing._internal.common_utils")(
+    from_module("genesis.pytorch.testing", "TestCase", "run_tests", "make_tensor", "SEED")
+)
 values("torch.testing")(
     lambda: {**from_module("genesis.pytorch.testing", "assert_close", "make_tensor")(), "assert_allclose": _allclose}
 )
