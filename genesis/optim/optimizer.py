@@ -24,7 +24,7 @@ from genesis.optim.hooks import added, every, hooked
 from genesis.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from genesis.optim.options import Inputs, floats_of
-from genesis.optim.state import checked, packed, unpacked
+from genesis.optim.state import checked, counting, packed, unpacked
 
 Group = dict[str, Any]
 
@@ -327,12 +327,15 @@ class Optimizer(Dependable):
         """State and options, with parameters replaced by their numbers."""
         for hook in every("state_dict_pre", self._hooks):
             hook(self)
-        numbers = {id(p): i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        numbers: dict[int, int] = {}
+        for i, p in enumerate(p for group in self.param_groups for p in group["params"]):
+            numbers.setdefault(id(p), i)  # one that is there twice has its first number
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]
-        states = {numbers.get(id(p), p): packed(s, p) for p, s in self.state.items() if s}
+        counts = counting(self)
+        states = {numbers.get(id(p), p): packed(s, p, id(p) in counts) for p, s in self.state.items() if s}
         result: dict[str, Any] = {"state": states, "param_groups": groups}
         for hook in every("state_dict_post", self._hooks):
             changed = hook(self, result)
@@ -356,7 +359,8 @@ class Optimizer(Dependable):
         order = checked(self, state_dict)
         params = [p for group in self.param_groups for p in group["params"]]
         states = {int(k): v for k, v in state_dict["state"].items()}
-        loaded = {p: unpacked(states[i], p) for p, i in zip(params, order, strict=True) if i in states}
+        counts = counting(self)
+        loaded = {p: unpacked(states[i], p, id(p) in counts) for p, i in zip(params, order, strict=True) if i in states}
         for group, other in zip(self.param_groups, state_dict["param_groups"], strict=True):
             group.update({k: deepcopy(v) for k, v in other.items() if k != "params"})
         self.state = defaultdict(dict, loaded)

@@ -17,11 +17,21 @@ class StateDictError(GenesisError, ValueError, RuntimeError):
     """A state that does not fit an optimizer or a schedule; says all that is wrong."""
 
 
-def packed(state: Mapping[str, Any], param: Any = None) -> dict[str, Any]:
-    """The state of one parameter as PyTorch saves it: its count of steps is a tensor. What is like a parameter of which
-    this rank has a part lies as that does.
+def counting(optimizer: Any) -> set[int]:
+    """The parameters, by their ids, whose ``state["step"]`` is a count of this package: optimizers of users may keep what
+    they like under that name.
     """
-    values = {k: tensor(float(v)) if k == "step" and not isinstance(v, Tensor) else v for k, v in state.items()}
+    groups = [g for g in optimizer.param_groups if "step" in optimizer.state_names(g)]
+    return {id(p) for g in groups for p in g["params"]}
+
+
+def packed(state: Mapping[str, Any], param: Any = None, counts: bool = True) -> dict[str, Any]:
+    """The state of one parameter as PyTorch saves it: a count of steps, if there is one, is a tensor. What is like a
+    parameter of which this rank has a part lies as that does.
+    """
+    values = dict(state)
+    if counts and "step" in values and not isinstance(values["step"], Tensor):
+        values["step"] = tensor(float(values["step"]))
     if param is None or param._layout is None:
         return values
     part, at = _dtensor.Distributed.of, param._layout
@@ -31,12 +41,12 @@ def packed(state: Mapping[str, Any], param: Any = None) -> dict[str, Any]:
     }
 
 
-def unpacked(state: Mapping[str, Any], param: Tensor) -> dict[str, Any]:
-    """The state of one parameter: copies in its dtype (but for single numbers), on its device; a step that was saved as
-    a tensor is a number here.
+def unpacked(state: Mapping[str, Any], param: Tensor, counts: bool = True) -> dict[str, Any]:
+    """The state of one parameter: copies in its dtype (but for single numbers), on its device; a count of steps, which was
+    saved as a tensor, is a number here.
     """
     copies = {k: _copied(v, param) for k, v in state.items()}
-    if isinstance(copies.get("step"), Tensor | float):
+    if counts and isinstance(copies.get("step"), Tensor | float):
         copies["step"] = int(copies["step"])
     return copies
 

@@ -147,6 +147,37 @@ def test_an_optimizer_of_ones_own_keeps_a_state_of_any_shape():
     assert second.state[p]["squares"].tolist() == genesis.ones(6, 6).tolist()
 
 
+@pytest.mark.parametrize("name", ["genesis", "torch"])
+def test_an_optimizer_of_ones_own_keeps_its_kind_of_steps(name):
+    lib = pytest.importorskip(name)
+
+    class Counting(lib.optim.Optimizer):
+        def __init__(self, params, first):
+            super().__init__(params, {})
+            self.first = first
+
+        def step(self):
+            for p in self.param_groups[0]["params"]:
+                self.state[p]["step"] = self.state[p].get("step", self.first) + 1
+
+    for first, kind in ((lib.tensor(0.0), lib.Tensor), (0, int), (0.5, float)):
+        optimizer, other = (Counting([lib.ones(2, requires_grad=True)], first) for _ in range(2))
+        optimizer.step()
+        assert type(optimizer.state_dict()["state"][0]["step"]) is kind
+        other.load_state_dict(optimizer.state_dict())
+        other.step()
+        (state,) = other.state.values()
+        assert (type(state["step"]), float(state["step"])) == (kind, first + 2)
+
+
+@pytest.mark.parametrize("name", ["genesis", "torch"])
+def test_a_parameter_that_is_there_twice_has_one_number(name):
+    lib = pytest.importorskip(name)
+    optimizer = lib.optim.Adam([lib.ones(2, requires_grad=True) for _ in range(2)])
+    optimizer.param_groups.extend(optimizer.param_groups)
+    assert [g["params"] for g in optimizer.state_dict()["param_groups"]] == [[0, 1], [0, 1]]
+
+
 def test_an_optimizer_around_another_one_needs_no_groups_of_its_own():
     class Around(optim.Optimizer):
         def __init__(self, optimizer):
