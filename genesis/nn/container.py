@@ -41,6 +41,8 @@ class _List(Module):
             raise IndexError(message(type(self).__name__, f"index {index} is out of range for {len(self)} modules"))
         return list(self._modules)[index]
 
+    _get_abs_string_index = _name  # PyTorch's name, which lists of libraries call
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return (

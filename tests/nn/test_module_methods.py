@@ -248,6 +248,23 @@ def test_first_values_can_be_had_again(made):
 
 
 @LIBS
+def test_members_of_ones_own_by_their_paths(name):
+    lib = pytest.importorskip(name)
+
+    class Noted(lib.nn.Linear):
+        notes = (("a", 1), ("b", None))
+
+    net = lib.nn.Sequential(Noted(1, 1), lib.nn.ModuleList([Noted(1, 1)]))
+    members = list(net._named_members(lambda m: getattr(m, "notes", ()), prefix="x", remove_duplicate=False))
+    assert members == [("x.0.a", 1), ("x.1.0.a", 1)]
+    assert list(net._named_members(lambda m: getattr(m, "notes", ()))) == [("0.a", 1)]
+    assert list(net._named_members(lambda m: getattr(m, "notes", ()), recurse=False)) == []
+    assert [net[1]._get_abs_string_index(i) for i in (0, -1)] == ["0", "0"]
+    with pytest.raises(IndexError):
+        net[1]._get_abs_string_index(1)
+
+
+@LIBS
 def test_a_module_inside_converts_in_its_own_way(name):
     lib = pytest.importorskip(name)
 
