@@ -363,7 +363,8 @@ class Optimizer(Dependable):
         loaded = {p: unpacked(states[i], p, id(p) in counts) for p, i in zip(params, order, strict=True) if i in states}
         for group, other in zip(self.param_groups, state_dict["param_groups"], strict=True):
             group.update({k: deepcopy(v) for k, v in other.items() if k != "params"})
-        self.state = defaultdict(dict, loaded)
+        # as in PyTorch: optimizers of programs complete there what an older state has not
+        self.__setstate__({"state": defaultdict(dict, loaded), "param_groups": self.param_groups})
         for hook in every("load_state_dict_post", self._hooks):
             hook(self)
 

@@ -171,6 +171,31 @@ def test_an_optimizer_of_ones_own_keeps_its_kind_of_steps(name):
 
 
 @pytest.mark.parametrize("name", ["genesis", "torch"])
+def test_an_optimizer_of_ones_own_completes_what_is_loaded(name):
+    lib = pytest.importorskip(name)
+
+    class Later(lib.optim.Adam):
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            for group in self.param_groups:
+                group.setdefault("caution", True)
+            for values in self.state.values():
+                values["exp_avg"] = values["exp_avg"].to(lib.float16)
+
+    def stepped(kind):
+        p = lib.ones(2, requires_grad=True)
+        p.grad = lib.ones(2)
+        optimizer = kind([p], lr=0.1)
+        optimizer.step()
+        return optimizer
+
+    later = stepped(Later)
+    later.load_state_dict(stepped(lib.optim.Adam).state_dict())
+    (values,) = later.state.values()
+    assert (later.param_groups[0]["caution"], values["exp_avg"].dtype) == (True, lib.float16)
+
+
+@pytest.mark.parametrize("name", ["genesis", "torch"])
 def test_a_parameter_that_is_there_twice_has_one_number(name):
     lib = pytest.importorskip(name)
     optimizer = lib.optim.Adam([lib.ones(2, requires_grad=True) for _ in range(2)])
