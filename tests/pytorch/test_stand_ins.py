@@ -101,6 +101,18 @@ def test_compilers_leave_functions_as_they_are(torch):
         torch.jit.save(f, "x.pt")
 
 
+def test_what_runs_as_it_is_is_no_script(torch):
+    class Net(torch.jit.ScriptModule):
+        @torch.jit.script_method
+        def forward(self, x):
+            return x + 1
+
+    assert Net()(torch.ones(1)).item() == 2 and isinstance(Net(), torch.jit.ScriptModule)
+    assert not isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.ScriptModule)
+    assert not isinstance(len, torch.jit.ScriptFunction)
+    assert isinstance(Net(), torch.jit.ScriptFunction | torch.nn.Module)
+
+
 def test_words_of_layouts_and_formats(torch):
     x = torch.ones(2, 3)
     assert x.layout is torch.strided and repr(torch.channels_last) == "genesis.channels_last"

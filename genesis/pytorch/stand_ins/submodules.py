@@ -12,10 +12,12 @@ from typing import Any
 import genesis
 from genesis.base.errors import ArgumentValueError, message
 from genesis.ops.products.sparse_functions import SPARSE
+from genesis.pytorch.reasons import why_absent
 from genesis.pytorch.stand_ins.common import (
     STORAGES,
     NoEffect,
     Values,
+    absent,
     answer,
     as_it_is,
     fork,
@@ -48,12 +50,17 @@ def _jit_load(f: Any, map_location: Any = None, _extra_files: Any = None, _resto
 @values("torch.jit")
 def _jit() -> Values:
     nn, futures = importlib.import_module("genesis.nn"), importlib.import_module("genesis.pytorch.futures")
+    # to derive modules from: `script` gives a module as it is, so no other is one
+    script_module = type(
+        "ScriptModule", (nn.Module,), {"__doc__": "A module, which runs as it is.", "__module__": "torch.jit"}
+    )
     return {
         **dict.fromkeys(("script", "optimize_for_inference", "ignore", "unused", "export", "interface", "script_method", "script_if_tracing", "_script_if_tracing", "_overload", "_overload_method"),
                         as_it_is),
         "trace": as_it_is, "trace_module": as_it_is, "freeze": as_it_is, "annotate": lambda kind, value: value,
         "Attribute": lambda value, kind: value, "isinstance": builtins.isinstance, "fork": fork,
-        "wait": lambda future: future.wait(), "Future": futures.Future, "ScriptModule": nn.Module, "ScriptFunction": Callable,
+        "wait": lambda future: future.wait(), "Future": futures.Future, "ScriptModule": script_module,
+        "ScriptFunction": absent("torch.jit.ScriptFunction", why_absent("torch.jit.ScriptFunction")),
         "Error": RuntimeError, "TracerWarning": TracerWarning, "save": _jit_save, "load": _jit_load,
         "strict_fusion": NoEffect, "onednn_fusion_enabled": answer(False), "enable_onednn_fusion": nothing,
         "set_fusion_strategy": nothing, "export_opnames": answer([]), "is_scripting": answer(False), "is_tracing": answer(False),
