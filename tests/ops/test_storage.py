@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import genesis
@@ -93,3 +95,9 @@ def test_a_storage_of_a_file(tmp_path):
         genesis.UntypedStorage.from_file(path, nbytes=11)
     assert len(genesis.UntypedStorage.from_file(path)) == 0
     assert storage.untyped() == storage
+
+
+def test_what_sys_says_of_a_storage_counts_its_bytes():
+    sizes = [sys.getsizeof(genesis.zeros(n).untyped_storage()) for n in (0, 1000)]
+    assert sizes[1] - sizes[0] == 4000
+    assert sys.getsizeof(genesis.zeros(1000)[5:].storage()) == sizes[1]

@@ -98,6 +98,9 @@ class UntypedStorage:
         """How many bytes it has."""
         return int(self._bytes.nbytes)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def size(self) -> int:
         """How many elements it has."""
         return self._bytes.nbytes // self._dtype.itemsize
