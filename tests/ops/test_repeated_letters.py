@@ -1,4 +1,4 @@
-"""Letters that come twice in one operand of an `einsum`: gradients go onto the diagonal, wherever it lies."""
+"""Sums of products over letters: repeated ones, whose gradients go onto the diagonal, and random equations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import genesis
+from genesis.ops.products.einsum import einsum_terms
 
 CASES = [
     ("iji->j", [(3, 4, 3)]), ("iji->j", [(3, 3, 3)]), ("iji->j", [(1, 3, 1)]), ("iji->ij", [(3, 4, 3)]),
@@ -42,11 +43,44 @@ def test_gathering_nothing(size, index):
         ("ij,ji,ij,i->j", [(2, 3), (3, 2), (2, 3), (2,)]), ("...i,i->...", [(2, 3, 4), (4,)]), ("ii,i->i", [(3, 3), (3,)]),
     ],
 )  # fmt: skip
-def test_small_sums_are_those_that_numpy_plans(equation, shapes, dtype):
-    """Small ones are one loop, larger ones products of matrices."""
+def test_sums_are_those_that_numpy_plans(equation, shapes, dtype):
     rng = np.random.default_rng(0)
     operands = [genesis.tensor(rng.integers(-9, 9, shape)).to(dtype) for shape in shapes]
     found = genesis.einsum(equation, *operands)
     expected = np.einsum(equation, *[x.numpy() for x in operands], optimize=True)
-    assert found.is_contiguous() and found.dtype == dtype
+    assert found.dtype == dtype
     np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def _random_equation(rng, largest):
+    """An equation with repeated letters, letters that are summed, and sizes of 0 and 1."""
+    letters = "abcde"[: rng.integers(1, 6)]
+    size = {c: int(rng.choice([0, 1, 2, largest], p=[0.03, 0.17, 0.3, 0.5])) for c in letters}
+    terms = [
+        "".join(rng.choice([*letters], rng.integers(0, 4), replace=rng.random() < 0.2 or len(letters) < 4))
+        for _ in range(rng.integers(1, 5))
+    ]
+    shapes = []
+    for term in terms:
+        sizes = {c: 1 if rng.random() < 0.1 else size[c] for c in term}
+        shapes.append([sizes[c] for c in term])
+    have = sorted(set("".join(terms)))
+    result = "".join(rng.permutation(have)[: rng.integers(0, len(have) + 1)])
+    return terms, result, shapes
+
+
+@pytest.mark.parametrize("largest", [3, 7])
+def test_random_equations(largest):
+    """Values and gradients are those of one sum by NumPy, whose gradients are such sums, too."""
+    rng = np.random.default_rng(largest)
+    for _ in range(150):
+        terms, result, shapes = _random_equation(rng, largest)
+        operands = [genesis.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes]
+        got = [genesis.einsum(",".join(terms) + "->" + result, *operands), einsum_terms(operands, terms, result)]
+        assert got[0].shape == got[1].shape, (terms, result, shapes)
+        weights = genesis.tensor(rng.normal(size=tuple(got[0].shape)))
+        gradients = [genesis.autograd.grad(y, operands, weights) for y in got]
+        for mine, expected in zip((got[0], *gradients[0]), (got[1], *gradients[1]), strict=True):
+            np.testing.assert_allclose(
+                mine.detach().numpy(), expected.detach().numpy(), 1e-9, 1e-9, err_msg=str((terms, result))
+            )

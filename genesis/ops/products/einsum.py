@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.products.matmul import dot, matmul, product_spec, same_dtype
+from genesis.ops.pointwise.arithmetic import mul
 from genesis.ops.shapes.expand import sum_to
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # importing `string` for them takes 0.5 ms
@@ -42,7 +44,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 samples(inner, lambda t: [case(t(2, 3), t(4, 3)), case(t(3), t(3)), case(t(), t(2))])
 
 
-def _parse_einsum(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+@functools.lru_cache(256)
+def _parse_einsum(equation: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
     """Subscripts of the operands and of the result, ellipses spelled out."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -77,7 +80,8 @@ def _einsum_sizes(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> dict
         for c, n in zip(term, shape, strict=True):
             if known.get(c, 1) != n and 1 not in (known.get(c, 1), n):
                 raise ShapeError(message("einsum", f"sizes for {c!r} differ, {known[c]} and {n}"))
-            known[c] = max(known.get(c, 1), n) if n else 0
+            if known.get(c, 1) == 1:
+                known[c] = n
     return known
 
 
@@ -211,10 +215,163 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if not isinstance(equation, str):
         equation, operands = _numbered((equation, *operands))
     parts = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else list(operands)
-    terms, result = _parse_einsum(equation, [x.ndim for x in parts])
+    terms, result = _parse_einsum(equation, tuple([x.ndim for x in parts]))
     if len(parts) == 1 and parts[0].dtype.category < 2 and set(terms[0]) != set(result):
         parts = [parts[0].long()]  # a sum of integers, as `sum` gives it
-    return einsum_terms(parts, terms, result)
+    if not _as_products(parts):
+        return einsum_terms(parts, terms, result)
+    steps, last = _plan(tuple(terms), result, tuple([tuple(x.shape) for x in parts]))
+    for i, j, changes, others, multiply in steps:
+        y, x = parts.pop(j), parts.pop(i)
+        parts.append(multiply(_changed(x, changes), _changed(y, others)))
+    return _changed(parts[0], last)
+
+
+def _as_products(parts: Sequence[Tensor]) -> bool:
+    """Whether it is products of matrices, and of numbers: not of integers, and not where a sum of more than two operands
+    is rounded to half precision once.
+    """
+    kind, device = parts[0].dtype, parts[0].device
+    if kind.category < 2 or (len(parts) > 2 and kind.itemsize < 4):
+        return False
+    return all([x.dtype is kind and x.device == device and not x.is_sparse for x in parts])
+
+
+# methods of a tensor with their arguments, one after the other
+Changes = list[tuple[str, tuple[Any, ...]]]
+
+
+def _changed(x: Tensor, changes: Changes) -> Tensor:
+    for method, args in changes:
+        x = getattr(x, method)(*args)
+    return x
+
+
+class _Operand:
+    """The letters and sizes of an operand while products are planned, and how it gets there."""
+
+    def __init__(self, letters: str, shape: Sequence[int]) -> None:
+        self.letters, self.shape, self.changes = letters, list(shape), Changes()
+
+    def _take(self, method: str, *args: Any) -> None:
+        self.changes.append((method, args))
+
+    def take_diagonals(self) -> None:
+        for c in dict.fromkeys(self.letters):
+            while self.letters.count(c) > 1:
+                first, second = self.letters.index(c), self.letters.rindex(c)
+                self._take("diagonal", 0, first, second)
+                self.shape.append(self.shape[first])
+                del self.shape[second], self.shape[first]
+                self.letters = self.letters[:first] + self.letters[first + 1 : second] + self.letters[second + 1 :] + c
+
+    def drop_ones(self, other: _Operand) -> None:
+        """A size of 1 stands for any."""
+        for c in self.letters:
+            if c in other.letters and self.size(c) == 1 != other.size(c):
+                self._take("squeeze", self.letters.index(c))
+                del self.shape[self.letters.index(c)]
+                self.letters = self.letters.replace(c, "")
+
+    def sum_all_but(self, kept: str) -> None:
+        gone = [i for i, c in enumerate(self.letters) if c not in kept]
+        if gone:
+            self._take("sum", gone)
+            self.shape = [n for i, n in enumerate(self.shape) if i not in gone]
+            self.letters = "".join([c for c in self.letters if c in kept])
+
+    def lay_out(self, wanted: str) -> None:
+        if self.letters != wanted:
+            self._take("permute", [self.letters.index(c) for c in wanted])
+            self.shape, self.letters = [self.size(c) for c in wanted], wanted
+
+    def spread(self, order: str) -> None:
+        """Give it a dimension of 1 for each letter that it lacks (but in front)."""
+        self.lay_out("".join([c for c in order if c in self.letters]))
+        dim = 0
+        for c in order:
+            if c not in self.letters and dim:
+                self._take("unsqueeze", dim)
+            dim += c in self.letters or dim > 0
+
+    def group(self, batch: str, first: str, second: str) -> None:
+        """Make it a matrix, or a batch of them, of two groups of letters; a vector where one is empty and no batch is."""
+        self.lay_out(batch + first + second)
+        groups = [math.prod([self.size(c) for c in group]) for group in (first, second) if group or batch]
+        if len(first) != 1 or len(second) != 1:
+            shape = self.shape[: len(batch)] + groups
+            if shape != self.shape:
+                self._take("reshape", shape)
+
+    def size(self, letter: str) -> int:
+        return self.shape[self.letters.index(letter)]
+
+
+@functools.lru_cache(256)
+def _plan(terms: tuple[str, ...], result: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[Any], Changes]:
+    """The products, each of two operands: where they are, what they go through first, and the op. A product comes last among
+    the operands that are left. Then what the last one goes through.
+    """
+    operands = [_Operand(term, shape) for term, shape in zip(terms, shapes, strict=True)]
+    for x in operands:
+        x.take_diagonals()
+    steps = []
+    for pair in _order([x.letters for x in operands], result, _einsum_sizes(terms, shapes)):
+        i, j = sorted(pair)
+        b, a = operands.pop(j), operands.pop(i)
+        kept = "".join([result, *[x.letters for x in operands]])
+        product, multiply = _pair(a, b, kept)
+        steps.append((i, j, a.changes, b.changes, multiply))
+        operands.append(product)
+    operands[0].sum_all_but(result)
+    operands[0].lay_out(result)
+    return steps, operands[0].changes
+
+
+def _order(terms: list[str], result: str, sizes: dict[str, int]) -> Sequence[tuple[int, ...]]:
+    """Which operands are multiplied: from left to right, or what NumPy's search gives where that may save something."""
+    count = len(terms)
+    from_left = [(0, k) for k in (1, *range(count - 2, 0, -1))][: count - 1]
+    if count < 3 or math.prod(sizes.values()) <= FEW:
+        return from_left
+    shapes = [np.broadcast_to(np.float32(0), [sizes[c] for c in term]) for term in terms]
+    path: list[Any] = np.einsum_path(",".join(terms) + "->" + result, *shapes, optimize="greedy")[0][1:]
+    return path if all([len(pair) == 2 for pair in path]) else from_left
+
+
+def _pair(a: _Operand, b: _Operand, kept: str) -> tuple[_Operand, Callable[..., Tensor]]:
+    """The product of two operands, with those of their letters that are ``kept``, and the op that gives it."""
+    a.drop_ones(b)
+    b.drop_ones(a)
+    a.sum_all_but(kept + b.letters)
+    b.sum_all_but(kept + a.letters)
+    both = [c for c in a.letters if c in b.letters]
+    batch, inner = "".join([c for c in both if c in kept]), "".join([c for c in both if c not in kept])
+    rows, columns = ("".join([c for c in x.letters if c not in both]) for x in (a, b))
+    sizes = {c: x.size(c) for x in (a, b) for c in x.letters}
+    if not inner or (batch and not rows and not columns):
+        order = "".join([c for c in dict.fromkeys(kept) if c in sizes]) + inner
+        a.spread(order)
+        b.spread(order)
+        product = _Operand(order, [sizes[c] for c in order])
+        product.sum_all_but(kept)
+        return product, mul
+    turned = rows and columns and kept.index(columns[0]) < kept.index(rows[0])  # then the result need not be permuted
+    if turned:
+        a.group(batch, inner, rows)
+        b.group(batch, columns, inner)
+        rows, columns = columns, rows
+    else:
+        a.group(batch, rows, inner)
+        b.group(batch, inner, columns)
+    product = _Operand(batch + rows + columns, [sizes[c] for c in batch + rows + columns])
+    if len(rows) > 1 or len(columns) > 1 or (batch and not (rows and columns)):
+        product._take("reshape", [*product.shape])
+    return product, _matmul_turned if turned else matmul
+
+
+def _matmul_turned(a: Tensor, b: Tensor) -> Tensor:
+    return matmul(b, a)
 
 
 samples(

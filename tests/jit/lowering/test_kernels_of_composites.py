@@ -424,3 +424,20 @@ def test_slopes_of_channels_are_read_and_summed_by_kernels(shape, slopes, dtype)
     terms = (args[0].double() * 2).clamp(max=0).mul(args[2].double()).abs().sum().item()
     assert (gw - egw).abs().max().item() <= genesis.finfo(dtype).eps * terms
     assert "0 left to the host" in str(run.explain())
+
+
+def test_einsum_is_products_of_matrices():
+    def step(x, w, q):
+        hidden = genesis.einsum("nd,edh->neh", x, w)
+        weights = genesis.einsum("bqhd,bkhd->bhqk", q, q).softmax(-1)
+        loss = hidden.square().mean() + genesis.einsum("bhqk,bkhd->bqhd", weights, q).sum()
+        return loss, *genesis.autograd.grad(loss, (x, w, q))
+
+    genesis.manual_seed(0)
+    given = [genesis.randn(*shape, requires_grad=True) for shape in ((6, 16), (8, 16, 5), (2, 7, 3, 4))]
+    run = genesis.compile(step)
+    for _ in range(2):
+        results = run(*given)
+    for mine, expected in zip(results, step(*given), strict=True):
+        assert genesis.allclose(mine, expected, 1e-4, 1e-5)
+    assert "0 left to the host" in str(run.explain())
