@@ -937,3 +937,70 @@ def test_an_attribute_is_set_in_another_way_before(line):
         step = genesis.compile(scope["step"]) if compiled else scope["step"]
         seen.append([(step(genesis.ones(2)).tolist(), meter.value) for _ in range(4)])
     assert seen[0] == seen[1]
+
+
+LISTS = {
+    "more": lambda kept: kept.append(kept[0]),
+    "a new one": lambda kept: kept.append(genesis.full((2,), 3.0)),
+    "in front": lambda kept: kept.insert(0, genesis.ones(2)),
+    "fewer": lambda kept: kept.pop(),
+    "the other way round": lambda kept: kept.reverse(),
+}
+
+
+@pytest.mark.parametrize("change", LISTS)
+@pytest.mark.parametrize("read", ["sum", "len", "for", "stack"])
+def test_how_many_are_in_a_list_of_which_a_step_sets_one(change, read):
+    def seen(compiled):
+        kept, w = [genesis.zeros(2), genesis.ones(2)], genesis.full((2,), 5.0)
+
+        def add(x):
+            y = sum(kept) - x
+            kept[0] = w * x
+            return y
+
+        def count(x):
+            y = kept[0] * len(kept) - x
+            kept[0] = w * x
+            return y
+
+        def each(x):
+            y = -x
+            for one in kept:
+                y = y + one
+            kept[0] = w * x
+            return y
+
+        def joined(x):
+            y = genesis.stack(kept).sum(0) - x
+            kept[0] = w * x
+            return y
+
+        step = {"sum": add, "len": count, "for": each, "stack": joined}[read]
+        step, results = genesis.compile(step) if compiled else step, []
+        for i in range(5):
+            results.append(step(genesis.full((2,), float(i))).tolist())
+            if i == 2:
+                LISTS[change](kept)
+        return results
+
+    assert seen(True) == seen(False)
+
+
+def test_how_many_are_in_a_dictionary_of_which_a_step_sets_one():
+    def seen(compiled):
+        kept, w = {"a": genesis.zeros(2), "b": genesis.ones(2)}, genesis.full((2,), 5.0)
+
+        def add(x):
+            y = sum(kept.values()) - x
+            kept["a"] = w * x
+            return y
+
+        step, results = genesis.compile(add) if compiled else add, []
+        for i in range(5):
+            results.append(step(genesis.full((2,), float(i))).tolist())
+            if i == 2:
+                kept["c"] = kept["a"]
+        return results
+
+    assert seen(True) == seen(False)

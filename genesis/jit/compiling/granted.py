@@ -119,10 +119,10 @@ def _part_guards(watch: Watch) -> list[Unchanged]:
     parts = [(held, text, tuple([k for k in _keys(held) if k not in slots])) for held, text, slots in watch.parts]
     if not parts:
         return []
-    now = lambda: {text: (len(held), *[_item(held, k) for k in keys]) for held, text, keys in parts}
-    guard = Unchanged("", now)
+    guard = Unchanged("", lambda: {text: tuple([_item(held, k) for k in keys]) for held, text, keys in parts})
     guard.answers = lambda: [(held, keys) for held, _, keys in parts]
-    return [guard]
+    # that the same is found says nothing of how much there is
+    return [guard, Unchanged("", lambda: {f"how many are in {text}": len(held) for held, text, _ in parts})]
 
 
 def _keys(container: Any) -> Iterable[Any]:
