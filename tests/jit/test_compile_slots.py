@@ -1004,3 +1004,25 @@ def test_how_many_are_in_a_dictionary_of_which_a_step_sets_one():
         return results
 
     assert seen(True) == seen(False)
+
+
+@pytest.mark.parametrize("change", [{"c": 50.0}, {"d": 4.0}])
+def test_a_dictionary_of_numbers_of_which_a_step_sets_one(change):
+    """The collector knows nothing of it before a number of it is exchanged."""
+
+    def seen(compiled):
+        kept = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+        def step(x):
+            y = x * sum(kept.values())
+            kept["a"] += 1
+            return y
+
+        run, results = genesis.compile(step) if compiled else step, []
+        for i in range(5):
+            results.append(run(genesis.ones(2)).tolist())
+            if i == 2:
+                kept.update(change)
+        return results
+
+    assert seen(True) == seen(False)

@@ -299,6 +299,8 @@ class Reads:
                     raise Conflict(*where)
         self._containers.clear()
         young = {*map(id, gc.get_objects(generation=0))}
+        owners = {id(owner): owner for owner, *_ in (*self._seen.values(), *self._met.values()) if type(owner) is dict}
+        young -= {i for i in owners if i in young and not is_young(owners[i])}
         texts = self._texts
         for owner, (held, name, value, text) in self._seen.values():
             if id(owner) not in young:
