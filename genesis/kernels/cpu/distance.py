@@ -1,8 +1,9 @@
 """Distances of all pairs of rows, without the memory of all differences.
 
-Those of float32 rows are a product of matrices, exact where it is not: $|a - b|^2 = |a|^2 + |b|^2 - 2 a b$ loses what the terms have in common. In float64, of rows whose mean was taken off, that
-is less than the rounding of float32, but where rows are almost equal: their differences are taken one by one. Of float64
-rows, and in the 1-norm, all differences are taken, some rows at a time.
+Those of float32 rows are a product of matrices, exact where it is not: $|a - b|^2 = |a|^2 + |b|^2 - 2 a b$ loses what the
+terms have in common. In float64, of rows whose mean was taken off, that is less than the rounding of float32, but where
+rows are almost equal: their differences are taken one by one. Of float64 rows, and in the 1-norm, all differences are
+taken, some rows at a time.
 """
 
 from __future__ import annotations
