@@ -284,8 +284,9 @@ def dual_in(
     if tangent is not None:
         primal, tangent = lift_all([primal, tangent])
     counter = primal._shared_counter()
-    if tangent is not None and counter is not INFERENCE:
-        counter = VersionOfTwo(counter, tangent._shared_counter())
+    if tangent is not None:
+        second = tangent._shared_counter()
+        counter = counter if counter is INFERENCE else VersionOfTwo(counter, second)
     out = add_tangent(primal._array, None if tangent is None else tangent._array, level, from_outside)
     return _recorded(DualIn, out, (primal, tangent), (level, link), counter)
 
