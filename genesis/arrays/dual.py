@@ -50,11 +50,10 @@ class Dual(Layer):
             self.tangent = tangent
         else:
             memory = bottom(self.primal)
-            plain = not isinstance(memory, np.ndarray) or memory.flags.c_contiguous
             self.tangent = (
-                self.tangent.copy()
-                if plain
-                else _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :])
+                _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :])
+                if isinstance(memory, np.ndarray)
+                else self.tangent.copy()
             )
 
     @property
@@ -84,13 +83,9 @@ class Dual(Layer):
         return self.primal.without_tangents() if isinstance(self.primal, Layer) else self.primal
 
     def copy(self) -> Dual:
-        return Dual(
-            copied(self.primal),
-            None if self.tangent is None else copied(self.tangent),
-            self.level,
-            self.from_outside,
-            shared=False,
-        )
+        out = Dual(copied(self.primal), self.tangent, self.level, self.from_outside)
+        out.own_tangent()
+        return out
 
     def mapped(self, f: Callable[[Any, int | None], Any], dim: int | None = None) -> Dual:
         tangent = None if self.tangent is None else f(self.tangent, dim)

@@ -332,7 +332,10 @@ def copied(array: Any) -> Any:
     """A copy with memory of its own. In a trace the bytes of an array are not what it holds: nobody else may copy them."""
     if isinstance(array, np.ndarray | DeviceArray):
         traced = snapshot.get()
-        return array.copy() if traced is None else traced(array)
+        if traced is not None:
+            return traced(array)
+        if array.__class__ is np.ndarray:
+            return apart(array)
     return array.copy()
 
 

@@ -121,6 +121,7 @@ def unpack_dual(tensor: Tensor, *, level: Any = None) -> UnpackedDualTensor:
     if level is None and not _mine():
         return UnpackedDualTensor(tensor, None)
     number = _number("unpack_dual", level)
+    tensor._shared_counter()  # who writes to the value writes to the tensor, also if that is a gradient
     given = _given(tensor._array, number)
     return UnpackedDualTensor(primal_of(tensor, number), tangent_of(tensor, number) if given is None else given)
 

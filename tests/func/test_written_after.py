@@ -111,3 +111,62 @@ def test_gradients_that_a_backward_starts_from_may_be_written_to(name):
         return x.grad
 
     assert genesis.equal(gradient(True), gradient(False))
+
+
+CUBE = grad(lambda a: (a**3).sum())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        vmap(CUBE),
+        vmap(lambda a: CUBE(a).add_(1)),
+        lambda x: jvp(CUBE, (x,), (x,))[0],
+        lambda x: jvp(CUBE, (x,), (x,))[1],
+        lambda x: jvp(lambda a: CUBE(a).add_(1), (x,), (x,))[1],
+    ],
+)
+def test_gradients_that_leave_a_transform_keep_their_order_in_memory(function):
+    """A copy in another order is summed in another order: a trace, which makes no copy, would round differently."""
+    x = genesis.randn(40, 30).t()
+    assert function(x).stride() == CUBE(x).stride() == (1, 30)
+
+
+def _same_twice(a):
+    gradient = CUBE(a)
+    return gradient, gradient
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        vmap(_same_twice),
+        lambda x: jvp(_same_twice, (x,), (x,))[0],
+        lambda x: jvp(_same_twice, (x,), (x,), has_aux=True)[::2],
+    ],
+    ids=["vmap", "jvp", "jvp with aux"],
+)
+def test_a_gradient_that_leaves_a_transform_twice_is_one_memory(function):
+    first, second = function(genesis.ones(2, 3))
+    first.add_(1)
+    first[0].add_(1)
+    assert first.tolist() == second.tolist() == [[5] * 3, [4] * 3]
+
+
+@pytest.mark.parametrize("mapped", [vmap(CUBE), lambda x: jvp(CUBE, (x,), (x,))[1]])
+def test_a_write_to_a_part_of_a_gradient_that_left_a_transform_is_traced(mapped):
+    def f(x):
+        gradient = mapped(x)
+        gradient[1].add_(2)
+        return gradient * 2
+
+    x = genesis.randn(3, 4)
+    assert genesis.equal(genesis.jit.trace(f, x).replay(x), f(x))
+
+
+def test_the_value_of_a_dual_gradient_is_a_view_of_it():
+    x = genesis.ones(3, requires_grad=True)
+    with forward_ad.dual_level():
+        (gradient,) = genesis.autograd.grad(x, x, forward_ad.make_dual(genesis.ones(3), genesis.ones(3)))
+        forward_ad.unpack_dual(gradient).primal.add_(1)
+        assert forward_ad.unpack_dual(gradient).primal.tolist() == [2, 2, 2]

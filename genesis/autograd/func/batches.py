@@ -10,7 +10,7 @@ from genesis.autograd.func.derivatives import check_function, leaf_name, name_of
 from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.boundary import batch_in, batch_out
+from genesis.core.graph.boundary import batch_in, batch_out, before_leaving
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import Level, opened
 from genesis.core.graph.tensor import Tensor
@@ -96,6 +96,7 @@ def _at_once(
         out = func(*args, **kwargs)
         results, shape = tree_flatten(out)
         dims_out = _spread_out_dims(out_dims, out, shape)
+        before_leaving(results)
         outputs = []
         for y, dim in zip(results, dims_out, strict=True):
             if not isinstance(y, Tensor):

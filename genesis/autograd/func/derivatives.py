@@ -11,7 +11,7 @@ from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.call.refusal import explain_all, switch
 from genesis.core.call.writes import same_device
 from genesis.core.graph import engine
-from genesis.core.graph.boundary import dual_in, inside_copy, primal_of, tangent_of
+from genesis.core.graph.boundary import before_leaving, dual_in, inside_copy, primal_of, tangent_of
 from genesis.core.graph.levels import Level, opened
 from genesis.core.graph.modes import enable_grad, grad_mode
 from genesis.core.graph.node import AccumulateGrad
@@ -386,6 +386,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         inside = [dual_in(x, t, number) for x, t in zip(values, given, strict=True)]
         out, aux = split_aux("jvp", func(*tree_unflatten(inside, structure)), has_aux)
         outs, shape = tensors_of("jvp", out)
+        leaves, aux_shape = tree_flatten(aux)
+        before_leaving([*outs, *leaves])
         pushed = [tangent_of(y, number) for y in outs]
         if strict and any(t is None for t in pushed):
             raise GraphError(
@@ -395,7 +397,6 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 )
             )
         results = [primal_of(y, number) for y in outs]
-        leaves, aux_shape = tree_flatten(aux)
         aux = tree_unflatten([primal_of(a, number) if isinstance(a, Tensor) else a for a in leaves], aux_shape)
     pushed = or_zeros(results, pushed)
     answer = tree_unflatten(results, shape), tree_unflatten(pushed, shape)

@@ -50,7 +50,7 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
     counter = source._counter
     if counter is None or counter is SHARED:
         counter = source._shared_counter()
-        if source._array is not memory and not shares(array, source._array):  # a gradient, now in memory of its own
+        if source._array is not memory:  # a gradient, now in memory of its own
             out._array = op.run(op, (wrap(source._array), *args))._array
     out._counter = counter
     base, known = source, True

@@ -18,7 +18,7 @@ at the results leaves it for the one at the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from genesis.core.graph.node import AccumulateGrad, Node, recorded
 from genesis.core.graph.switches import ACTIVE, HISTORY_WATCHES, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
-from genesis.core.graph.version import INFERENCE, Version, VersionOfTwo
+from genesis.core.graph.version import INFERENCE, SHARED, Version, VersionOfTwo
 
 # ---- arrays
 
@@ -120,6 +120,19 @@ def _recorded(
         return y
     y._node = recorded(kind, edges, out, state)
     return y
+
+
+def _counter_outside(x: Tensor) -> Version:
+    """The counter of what leaves a transform. A gradient that others may read stays one: who writes to it copies it."""
+    return SHARED if x._counter is SHARED else x._shared_counter()
+
+
+def before_leaving(results: Sequence[Any]) -> None:
+    """One tensor that is returned twice is one memory outside, too, whoever may read it."""
+    tensors = [x for x in results if isinstance(x, Tensor)]
+    if len({id(x) for x in tensors}) < len(tensors):
+        for x in tensors:
+            x._shared_counter()
 
 
 class _Boundary(Node):
@@ -273,7 +286,7 @@ def batch_out(x: Tensor, dim: int, level: int, size: int, link: Link | None = No
     """Show the hidden dimension again. (What is no part of the transform, the same for all samples, joins it first.)"""
     if link is None and x._node is not None and layer_at(x._array, level) is None:
         x = _same_for_all(x, level, size)
-    counter = x._shared_counter()
+    counter = _counter_outside(x)
     return _recorded(BatchOut, remove_batch(x._array, dim, level, size), (x,), (dim, level, size, link), counter)
 
 
@@ -295,13 +308,13 @@ def primal_of(x: Tensor, level: int, link: Link | None = None) -> Tensor:
     """The value of a dual tensor; any other is its own value."""
     if link is None and layer_at(x._array, level) is None:
         return x
-    counter = x._shared_counter()
+    counter = _counter_outside(x)
     return _recorded(PrimalOf, primal_and_tangent(x._array, level)[0], (x,), (level, link), counter)
 
 
 def tangent_of(x: Tensor, level: int, link: Link | None = None) -> Tensor | None:
     """The tangent of a dual tensor, None if it is zero."""
-    counter = x._shared_counter()
+    counter = _counter_outside(x)
     tangent = primal_and_tangent(x._array, level)[1]
     if tangent is None:
         return None
