@@ -75,6 +75,17 @@ def test_slopes_of_channels(shape, channels, dtype):
     np.testing.assert_allclose(weight.grad.numpy(), want, rtol=1e-5, atol=1e-6 * np.abs(below).max() * x.size**0.5)
 
 
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.bfloat16])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4)])
+def test_a_slope_without_dimensions_has_a_gradient_without_dimensions(shape, dtype):
+    x = genesis.full(shape, -2.0, dtype=dtype)
+    slope = genesis.tensor(0.25, dtype=dtype, requires_grad=True)
+    F.prelu(x, slope).sum().backward()
+    assert slope.grad.shape == () and slope.grad.item() == -2 * x.numel()
+    slope.grad.mul_(2)
+    assert slope.grad.item() == -4 * x.numel()
+
+
 @needs_llvm
 def test_second_derivatives_of_slopes_are_those_of_the_composition():
     x = genesis.tensor(rng.standard_normal((100, 100)).astype(np.float32), requires_grad=True)

@@ -200,5 +200,5 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     if needs[1]:
         below = np.minimum(input, 0) * g
         dims = tuple([i for i in range(input.ndim) if i != 1]) if weight.size > 1 else None
-        gw = below.sum(dims, np.float64).astype(weight.dtype).reshape(weight.shape)
+        gw = np.asarray(below.sum(dims, np.float64), weight.dtype).reshape(weight.shape)
     return gx, gw
