@@ -22,6 +22,7 @@ from genesis.ops.linalg.common import (
     check_same,
     fresh,
     half_diagonal,
+    in_front_of,
     one_square,
     refuse_info,
     results_out,
@@ -220,9 +221,7 @@ def _ldl_checked(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Any:
         (*np.broadcast_shapes(LD.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype, B.device
     ),
     prepare=_ldl_checked,
-    batch=lambda b, ld, pivots, other, hermitian: b.run(
-        *[b.spread(x, f) for x, f in zip((ld, pivots, other), b.batched, strict=True)], hermitian
-    ),
+    batch=lambda b, ld, pivots, other, hermitian: in_front_of(b, (ld, pivots, other), (2, 1, 2), hermitian),
     dtypes="Fc",
     method=False,
     torch_name="",

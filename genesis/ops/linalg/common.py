@@ -138,11 +138,11 @@ def fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
     return g if tuple(g.shape) == tuple(shape) else sum_to(g, shape)
 
 
-def in_front_of_two(b: Any, x: Tensor, y: Tensor, *rest: Any) -> Any:
-    """Two operands with batches: the hidden dimension is one more."""
-    filled = [b.spread(x, b.batched[0]), b.spread(y, b.batched[1])]
-    most = max(filled[0].ndim, filled[1].ndim) - 1
-    return b.run(*[b.padded(z, True, most) for z in filled], *rest)
+def in_front_of(b: Any, operands: Sequence[Tensor], own: Sequence[int], *rest: Any) -> Any:
+    """Operands with batches, in front of ``own`` dimensions of each: the hidden dimension is one more."""
+    filled = [b.spread(x, batched) for x, batched in zip(operands, b.batched, strict=True)]
+    batches = max([x.ndim - 1 - n for x, n in zip(filled, own, strict=True)])
+    return b.run(*[b.padded(x, True, batches + n) for x, n in zip(filled, own, strict=True)], *rest)
 
 
 def results_out(name: str, results: Any, out: Any) -> Any:

@@ -21,7 +21,7 @@ from genesis.ops.linalg.common import (
     check_matrix,
     check_system,
     fitted,
-    in_front_of_two,
+    in_front_of,
     refuse_info,
     regular,
     results_out,
@@ -66,7 +66,7 @@ def _solve_jvp(args: Any, tangents: Any, out: Any) -> Any:
 
 
 def _solve_batch(b: Any, x: Tensor, y: Tensor) -> Any:
-    solution, info = in_front_of_two(b, x, y)
+    solution, info = in_front_of(b, (x, y), (2, 2))
     return solution, info.reshape((b.size, *b.specs[0].shape[:-2]))
 
 

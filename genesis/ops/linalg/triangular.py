@@ -20,7 +20,7 @@ from genesis.ops.linalg.common import (
     check_matrix,
     check_system,
     fitted,
-    in_front_of_two,
+    in_front_of,
     regular,
 )
 from genesis.ops.products.matmul import matmul
@@ -60,7 +60,7 @@ def _triangle_jvp(args: Any, tangents: Any, out: Any) -> Any:
     ),
     prepare=_checked_triangle,
     jvp=_triangle_jvp,
-    batch=lambda b, x, y, *rest: in_front_of_two(b, x, y, *rest),
+    batch=lambda b, x, y, *rest: in_front_of(b, (x, y), (2, 2), *rest),
     holomorphic=False,
     dtypes="Fc",
     method=False,

@@ -110,6 +110,18 @@ def test_a_batch_is_a_loop_and_a_replay_the_call(name, dtype):
         check_trace(op, make(0))
 
 
+@pytest.mark.parametrize("mapped", ["factors", "right sides", "both"])
+def test_ldl_solve_of_batches_is_mapped(mapped):
+    a, b = hermitian(genesis.randn(3, 2, 4, 4, dtype=genesis.float64)), genesis.randn(3, 4, 5, dtype=genesis.float64)
+    factors = linalg.ldl_factor(a, hermitian=True)
+    solve = lambda ld, pivots, b: linalg.ldl_solve(ld, pivots, b, hermitian=True)  # noqa: E731
+    ours, theirs = (0, 0) if mapped != "right sides" else (None, None), 0 if mapped != "factors" else None
+    given = [f if d is not None else f[0] for f, d in zip(factors, ours, strict=True)] + [b if theirs == 0 else b[0]]
+    found = genesis.vmap(solve, (*ours, theirs))(*given)
+    pick = lambda k: [x[k] if d is not None else x for x, d in zip(given, (*ours, theirs), strict=True)]  # noqa: E731
+    genesis.testing.assert_close(found, genesis.stack([solve(*pick(k)) for k in range(3)]))
+
+
 # ---- values
 
 
