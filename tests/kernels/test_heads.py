@@ -207,6 +207,32 @@ def test_of_other_losses_all_is_computed_at_once():
         F.linear_cross_entropy(x, w, genesis.tensor([0, 1, 2, 0]), options=by_rows(2))
 
 
+def test_which_gradients_are_wanted_may_change_between_traces():
+    (x, w, _), _, target = operands(genesis.float32)
+    step = genesis.compile(lambda x, w, t: F.linear_cross_entropy(x, w, t, options=by_rows(2)))
+    for given in ((x, w), (x.detach(), w), (x, w.detach())):
+        wanted = [z for z in given if z.requires_grad]
+        expected = F.linear_cross_entropy(*given, target)
+        for _ in range(3):
+            loss = step(*given, target)
+            genesis.testing.assert_close(loss.detach(), expected.detach())
+            for a, b in zip(
+                genesis.autograd.grad(loss, wanted),
+                genesis.autograd.grad(expected, wanted, retain_graph=True),
+                strict=True,
+            ):
+                genesis.testing.assert_close(a, b)
+    with genesis.no_grad():
+        genesis.testing.assert_close(step(x, w, target), expected.detach())
+
+
+def test_without_gradients_none_are_computed():
+    (x, w, _), _, target = operands(genesis.float32)
+    with genesis.no_grad():
+        graph = genesis.jit.trace(lambda x, w, t: F.linear_cross_entropy(x, w, t, options=by_rows(2)), x, w, target)
+    assert "False, False, False" in str(graph)
+
+
 def test_how_many_rows():
     options, x = nn.LinearCrossEntropyOptions, genesis.empty(8192, 4096, device="meta")
     assert options().rows(x, 1 << 17) == 1024

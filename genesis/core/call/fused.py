@@ -236,11 +236,11 @@ class Fused:
         name, infer = f"fused.{self.op.name}" + (f".{self.number}" if self.number > 1 else ""), self.infer
         if self.arrays is not np.ndarray:  # of a device: another kernel, which keeps other things
             name += f".{self.arrays.__name__}"
-        masks: dict[Any, list[bool]] = {}  # what is kept and is no parameter, by which arguments are None
+        masks: dict[Any, list[bool]] = {}  # what is kept and is no parameter: it depends on who is None, switches and words
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
             out, kept = self.kernel(*arrays)
-            given = tuple([a is None for a in arrays])
+            given = tuple([a if a is None or a.__class__ in (bool, str) else () for a in arrays])
             own = masks.get(given)
             if own is None:
                 specs = infer(*[spec_of(a) if isinstance(a, self.arrays) else a for a in arrays])[1]

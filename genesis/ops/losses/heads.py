@@ -15,6 +15,7 @@ from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import expect_tensor
 from genesis.core.graph import autocast
+from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.losses.classes import cross_entropy
@@ -194,7 +195,7 @@ def _some_at_a_time(
     loss = linear_cross_entropy_by_rows(
         input, linear_weight, target, linear_bias, weight, reduction, ignored, smoothing,
         max(options.rows(input, linear_weight.shape[0]), 1), *options.wide(input),
-        *[x is not None and x.requires_grad for x in tensors],
+        *[x is not None and x.requires_grad and grad_mode.get() for x in tensors],
     )  # fmt: skip
     loss = loss.squeeze(0) if single and reduction == "none" else loss
     return loss if mode is not None or kind not in HALVES else loss.to(dtypes.from_numpy(kind))
