@@ -21,13 +21,12 @@ _LOWERED: dict[str, Callable[..., Any]] = {
     "positive": lambda x: x,
     "deg2rad": lambda x: x * (math.pi / 180),
     "rad2deg": lambda x: x * (180 / math.pi),
-    "exp2": lambda x: np.exp(x * math.log(2)),
     "heaviside": lambda x, y: np.where(np.isnan(x), x, np.where(x == 0, y, (x > 0).astype(x.dtype))),
     "logaddexp": lambda x, y: np.where(
         x == y, x + math.log(2), np.maximum(x, y) + np.log1p(np.exp(-np.absolute(x - y)))
     ),
     "logaddexp2": lambda x, y: np.where(
-        x == y, x + 1, np.maximum(x, y) + np.log1p(np.exp(np.absolute(x - y) * -math.log(2))) * (1 / math.log(2))
+        x == y, x + 1, np.maximum(x, y) + np.log1p(np.exp2(-np.absolute(x - y))) * (1 / math.log(2))
     ),
     "fmax": lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
     "fmin": lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
@@ -58,6 +57,7 @@ PRIMITIVES = frozenset(
         "maximum",
         "minimum",
         "exp",
+        "exp2",
         "expm1",
         "log",
         "log2",
@@ -107,7 +107,7 @@ PRIMITIVES = frozenset(
 
 
 def lowered(expression: Expression) -> Expression:
-    """The same value by `PRIMITIVES` only. (Real dtypes; the last digits of ``exp2`` and ``logaddexp`` may differ.)
+    """The same value by `PRIMITIVES` only. (Real dtypes; the last digits of ``logaddexp`` may differ.)
 
     >>> from genesis.core.call.op import REGISTRY
     >>> from genesis.core.call.scalars import rule

@@ -57,10 +57,10 @@ def scaled(y: Value, n: Value) -> Value:
     return y * ((half + 1023) << 52).number() * ((other + 1023) << 52).number()
 
 
-def limited(x: Value) -> Value:
-    """x, but not so large that 2^n is beyond the reach of `scaled`."""
-    limit = 200.0 if x.code.short else 800.0
-    return most(least(x, limit), -limit)
+def limited(x: Value, unit: float = _LN2) -> Value:
+    """x, but not so large that 2^n is beyond the reach of `scaled`: at the ends that is 0, and inf."""
+    low, high = (-1023 * unit, 1024 * unit) if x.code.short else (-1154 * unit, 1154 * unit)
+    return most(least(x, high), low)
 
 
 def exp(x: Value) -> Value:
@@ -69,8 +69,7 @@ def exp(x: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    limit = 300.0 if x.code.short else 1200.0
-    x = most(least(x, limit), -limit)
+    x = limited(x, 1.0)
     n = x + _MAGIC
     f = x - (n - _MAGIC)
     r = f * _LN2
