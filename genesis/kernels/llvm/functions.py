@@ -151,7 +151,7 @@ def log1p(x: Value) -> Value:
     """ln(1 + x) with the part of x that 1 + x has lost: $\\ln u + (x - (u - 1)) / u$."""
     u = x + 1.0
     lost = select(abs(x) < 1.0, x - (u - 1.0), 1.0 - (u - x))
-    y = log(u) + select(abs(u) < math.inf, lost / u, x.code.constant(0.0))
+    y = log(u) + select(abs(u) < math.inf, lost / most(u, 2.0**-60), x.code.constant(0.0))  # of -1 nothing is lost
     return select(abs(x) < 1e-18, x, y)
 
 
