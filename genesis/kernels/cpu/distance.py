@@ -28,26 +28,61 @@ def _fits(x1: Any, x2: Any, p: Any, compute_mode: Any) -> bool:
         p in (1, 2)
         and (x1.dtype is F32 or x1.dtype is F64)
         and x2.dtype is x1.dtype
-        and x1.ndim == x2.ndim >= 2
-        and x1.shape[:-2] == x2.shape[:-2]
+        and x1.ndim >= 2
+        and x2.ndim >= 2
         and x1.shape[-1] == x2.shape[-1]
         and x1.size * x2.shape[-2] >= LEAST
+        and x2.size
+        and (x1.shape[:-2] == x2.shape[:-2] or _broadcast(x1, x2))
     )
 
 
+def _broadcast(x1: Any, x2: Any) -> bool:
+    shapes = zip(reversed(x1.shape[:-2]), reversed(x2.shape[:-2]), strict=False)
+    return all(n == m or n == 1 or m == 1 for n, m in shapes)
+
+
 def _infer(x1: Any, x2: Any, p: Any, *_: Any) -> Any:
-    out = Spec((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
+    out = Spec((*_batch(x1, x2), x1.shape[-2], x2.shape[-2]), x1.dtype)
     return out, ("x1", "x2", "p", out)
+
+
+def _batch(x1: Any, x2: Any) -> tuple[int, ...]:
+    batch: tuple[int, ...] = x1.shape[:-2]
+    return batch if x2.shape[:-2] == batch else np.broadcast_shapes(batch, x2.shape[:-2])
+
+
+def _aligned(x1: Any, x2: Any, *pairs: Any) -> tuple[Any, ...]:
+    """The rows, and arrays over their pairs, with one batch.
+
+    Rows that all meet the same others (a batch of points, and one table of centers) are those of one matrix.
+    """
+    if x1.shape[:-2] == x2.shape[:-2]:
+        return x1, x2, *pairs
+    if x2.size == x2.shape[-2] * x2.shape[-1]:
+        return x1.reshape(-1, x1.shape[-1]), x2.reshape(x2.shape[-2:]), *(y.reshape(-1, y.shape[-1]) for y in pairs)
+    batch = _batch(x1, x2)
+    return *(np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (x1, x2)), *pairs
+
+
+def _summed(g: Any, x: Any) -> Any:
+    """The gradient of rows that were repeated over a batch."""
+    if g.size == x.size:
+        return g.reshape(x.shape)
+    new = g.ndim - x.ndim
+    repeated = tuple(i for i, n in enumerate(g.shape) if i < new or n != x.shape[i - new])
+    return g.sum(repeated, F64, keepdims=True).astype(x.dtype).reshape(x.shape)
 
 
 @attach("cdist", np.ndarray, when=_fits, infer=_infer)
 def cdist(x1: Any, x2: Any, p: Any, compute_mode: Any) -> Any:
-    out = np.empty((*x1.shape[:-1], x2.shape[-2]), x1.dtype)
-    for at in np.ndindex(x1.shape[:-2]):
+    out = np.empty((*_batch(x1, x2), x1.shape[-2], x2.shape[-2]), x1.dtype)
+    a, b, lengths = _aligned(x1, x2, out)
+    for at in np.ndindex(a.shape[:-2]):
         if p == 2 and x1.dtype is F32:
-            _distances(x1[at], x2[at], out[at])
+            _distances(a[at], b[at], lengths[at])
         else:
-            _differences(x1[at], x2[at], out[at], p)
+            _differences(a[at], b[at], lengths[at], p)
     return out, (x1, x2, p, out)
 
 
@@ -91,15 +126,16 @@ def _apart(a: Any, b: Any) -> Iterator[tuple[slice, Any]]:
 def _(g: Any, kept: Any, needs: Any) -> Any:
     """Each difference, divided by its length, times the gradient of the distance; none from a row to itself."""
     x1, x2, p, out = kept
-    g1, g2 = np.empty(x1.shape, x1.dtype), np.empty(x2.shape, x1.dtype)
-    for at in np.ndindex(x1.shape[:-2]):
+    a, b, g, out = _aligned(x1, x2, g, out)
+    g1, g2 = np.empty(a.shape, a.dtype), np.empty(b.shape, b.dtype)
+    for at in np.ndindex(a.shape[:-2]):
         if p == 1:
-            _shares(x1[at], x2[at], g[at], np.sign, g1[at], g2[at])
-        elif x1.dtype is F64:
-            _shares(x1[at], x2[at], _weights(g[at], out[at]), np.positive, g1[at], g2[at])
+            _shares(a[at], b[at], g[at], np.sign, g1[at], g2[at])
+        elif a.dtype is F64:
+            _shares(a[at], b[at], _weights(g[at], out[at]), np.positive, g1[at], g2[at])
         else:
-            _gradients(x1[at], x2[at], g[at], out[at], g1[at], g2[at])
-    return g1, g2
+            _gradients(a[at], b[at], g[at], out[at], g1[at], g2[at])
+    return _summed(g1, x1), _summed(g2, x2)
 
 
 def _weights(g: Any, length: Any) -> Any:
