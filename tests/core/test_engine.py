@@ -46,6 +46,23 @@ def test_depth_of_a_hundred_thousand():
     assert x.grad.tolist() == [1.0]
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 2)])
+@pytest.mark.parametrize("of", [list, tuple])
+def test_backward_takes_a_list_of_one_gradient(shape, of):
+    x = torch.ones(*shape, requires_grad=True)
+    seed = torch.full(shape, 3.0)
+    (2 * x).backward(of([seed]))
+    assert x.grad.shape == shape
+    assert (x.grad == 6).all()
+
+
+def test_a_list_of_numbers_is_a_gradient():
+    x = torch.ones(1, requires_grad=True)
+    (2 * x).backward([torch.tensor(3.0)])  # of the output's shape as a list, not alone
+    (2 * x).backward([3.0])
+    assert x.grad.tolist() == [12.0]
+
+
 def test_second_backward_is_an_error_unless_retained():
     x = leaf(2.0)
     y = (x * x).sum()

@@ -112,7 +112,7 @@ def backward(
     """Differentiate this tensor: adds d self / d leaf to ``.grad`` of every leaf it depends on.
 
     Args:
-        gradient: what to start from, of this tensor's shape; may be left out for one element
+        gradient: what to start from, of this tensor's shape, or a list of it alone; may be left out for one element
         retain_graph: keep what was saved, for a second backward; defaults to ``create_graph``
         create_graph: record the gradients' own computation, for derivatives of derivatives
         inputs: accumulate into these only; of those that are no leaves the gradient is retained
@@ -130,6 +130,9 @@ def backward(
     if gradient is not None:
         from genesis.core.graph.construct import tensor_like
 
+        if isinstance(gradient, list | tuple) and len(gradient) == 1:  # one gradient for one output, as autograd takes
+            only = gradient[0]
+            gradient = only if getattr(only, "shape", None) == self.shape else gradient
         gradient = tensor_like(gradient, self)
     edge = edge_of(self) if self._node is None else self._node
     seed = seed_for(self, gradient)
