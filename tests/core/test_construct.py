@@ -53,3 +53,46 @@ def _theirs(data, torch):
 def test_a_tensor_of_several_elements_is_no_number(data):
     with pytest.raises(ValueError, match="a tensor in a list stands for a number, this one has"):
         genesis.tensor(data)
+
+
+FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32", "uint8", "bool"])
+@pytest.mark.parametrize("number", [True, 1, 1.0, 1j])
+@pytest.mark.parametrize("nested", [False, True])
+def test_numbers_and_tensors_in_one_list_have_the_dtype_of_both_in_any_order(dtype, number, nested):
+    kind = getattr(genesis, dtype)
+    of_number = {bool: genesis.bool, int: genesis.int64, float: genesis.float32, complex: genesis.complex64}[
+        type(number)
+    ]
+    want = genesis.promote_types(kind, of_number)
+    value = genesis.tensor(1, dtype=kind)
+    for items in ([number, value], [value, number], (number, number, value)):
+        made = genesis.tensor([list(items)] * 2 if nested else items)
+        assert made.dtype == want
+        assert made.shape == ((2, len(items)) if nested else (len(items),))
+        assert genesis.equal(made.flatten()[0], genesis.tensor(items[0], dtype=want))
+        assert genesis.tensor(items, dtype=genesis.complex128).dtype == genesis.complex128
+
+
+def test_a_float64_among_numbers_keeps_its_digits():
+    third = genesis.tensor(1 / 3, dtype=genesis.float64)
+    for value in (third, third.numpy()[()], third.numpy()):
+        made = genesis.tensor([0.0, value])
+        assert made.dtype == genesis.float64
+        assert made[1].item() == 1 / 3
+    assert genesis.tensor([[0.0], [third]]).dtype == genesis.float64
+    assert genesis.tensor([1, np.int16(2)]).dtype == genesis.int64
+    assert genesis.tensor([True, np.int16(2)]).dtype == genesis.int16
+    assert genesis.as_tensor([0, third]).dtype == genesis.float64
+
+
+def test_numbers_alone_have_the_default_dtype():
+    assert genesis.tensor([1, 2.0, True]).dtype == genesis.float32
+    assert genesis.tensor([[1, True], (2, 3)]).dtype == genesis.int64
+    assert genesis.tensor([[], []]).dtype == genesis.float32
+    with pytest.raises(TypeError, match="cannot make a tensor"):
+        genesis.tensor([genesis.tensor(1.0), "a"])
+    with pytest.raises(TypeError, match="cannot make a tensor"):
+        genesis.tensor([np.float32(1), None])

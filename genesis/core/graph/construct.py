@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,11 +134,19 @@ def tensor_like(data: Any, x: Tensor) -> Tensor:
     return data if isinstance(data, Tensor) else wrap(array_from(data, x._array.dtype))
 
 
+_NUMBERS: set[type] = {bool, int, float, complex}
+_SEQUENCES: set[type] = {list, tuple}
+
+
 def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, Any]:
-    if isinstance(data, list | tuple):
+    mixed = isinstance(data, list | tuple) and not _types(data) <= _NUMBERS
+    if mixed:
         data = _without_tensors(data, _depth(data))
+        mixed = any(isinstance(leaf, np.ndarray | np.generic) for leaf in _leaves_of(data))
     try:
         array = np.asarray(data)
+        if mixed and array.dtype.kind == "O":  # NumPy has no promotion of bfloat16 with numbers
+            array = np.asarray(data, want or _promoted(data))
         dtypes.from_numpy(array.dtype)
     except (ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
         raise _not_an_array(data, error) from None
@@ -147,7 +155,7 @@ def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, A
         _check_range(array, want or (array.dtype if array.dtype.kind != "u" else np.dtype(np.int64)))
     if want is None and plain:
         default = dtypes.as_np(dtypes.get_default_dtype())
-        if _holds_arrays(data):
+        if mixed:
             want = _promoted(data)
         elif array.dtype.kind == "f" and array.dtype == np.float64:
             want = default
@@ -186,10 +194,13 @@ def _check_range(array: Any, dtype: Any) -> None:
             in_dtype("tensor", bound.item(), dtype)
 
 
-def _holds_arrays(data: Any) -> bool:
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    return isinstance(data, np.ndarray | np.generic)
+def _types(data: Sequence[Any]) -> set[type]:
+    """The types of what nested sequences hold."""
+    kinds = set(map(type, data))
+    if not kinds.isdisjoint(_SEQUENCES):
+        kinds -= _SEQUENCES
+        return kinds.union(*[_types(item) for item in data if isinstance(item, list | tuple)])
+    return kinds
 
 
 def _depth(data: Any) -> int:
