@@ -360,6 +360,76 @@ def test_transforms_compose_and_invert():
     assert cached.inv(cached(x)) is x
 
 
+class _Shift(D.Transform, genesis.nn.Module):
+    """A transform that learns, as normalizing flows are written; it reads the pair that is kept."""
+
+    bijective = True
+    domain = codomain = D.constraints.real
+
+    def __init__(self, cache_size=1):
+        super().__init__(cache_size=cache_size)
+        self.by = genesis.nn.Parameter(genesis.tensor(2.0))
+        self.hits = 0
+
+    def _call(self, x):
+        return x + self.by
+
+    def _inverse(self, y):
+        return y - self.by
+
+    def log_abs_det_jacobian(self, x, y):
+        x_old, y_old = self._cached_x_y
+        self.hits += x is x_old and y is y_old
+        return genesis.zeros_like(x)
+
+
+def test_a_transform_that_is_a_module_has_parameters_and_keeps_its_last_pair():
+    shift, x = _Shift(), genesis.tensor([1.0, 2.0])
+    assert [name for name, _ in shift.named_parameters()] == ["by"]
+    y = shift(x)
+    assert shift._inv_call(y) is x
+    shift.log_abs_det_jacobian(x, y)
+    assert shift.hits == 1
+    again = shift.with_cache(0)
+    assert again.by is shift.by  # and its other parameters are those of the module
+    assert next(iter(again.parameters())) is shift.by
+    assert not again._cache_size
+    flow = D.TransformedDistribution(D.Normal(0.0, 1.0), [shift])
+    flow.log_prob(genesis.tensor(3.0)).backward()
+    assert shift.by.grad.item() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="cache_size must be 0 or 1"):
+        _Shift(2)
+
+
+def test_a_composition_that_is_a_list_of_modules():
+    class Flow(D.ComposeTransform, genesis.nn.ModuleList):
+        def __init__(self, parts):
+            super().__init__(parts)
+            self.extend(parts)
+
+        __call__ = D.ComposeTransform.__call__
+
+    flow = Flow([_Shift(), _Shift()])
+    assert len(list(flow.parameters())) == 2
+    assert flow(genesis.tensor(1.0)).item() == 5.0
+
+
+def test_a_distribution_that_is_a_module_has_parameters():
+    class Learned(D.Distribution, genesis.nn.Module):
+        arg_constraints = {}
+
+        def __init__(self):
+            super().__init__()
+            self.loc = genesis.nn.Parameter(genesis.zeros(()))
+
+        def log_prob(self, value):
+            return -((value - self.loc) ** 2)
+
+    learned = Learned()
+    learned.log_prob(genesis.tensor(3.0)).backward()
+    assert [p.grad.item() for p in learned.parameters()] == [6.0]
+
+
 @pytest.mark.parametrize(
     "constraint",
     [D.constraints.positive, D.constraints.unit_interval, D.constraints.simplex, D.constraints.interval(-1.0, 2.0),

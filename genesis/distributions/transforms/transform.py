@@ -27,11 +27,15 @@ class Transform:
     _sign: Any = None
 
     def __init__(self, cache_size: int = 0) -> None:
+        self._remember(cache_size)
+        super().__init__()  # of a class that is a module, too
+
+    def _remember(self, cache_size: int) -> None:
         if cache_size not in (0, 1):
             raise ArgumentValueError(message(type(self).__name__, f"cache_size must be 0 or 1, got {cache_size}"))
         self._cache_size = cache_size
-        self._pair: tuple[Any, Any] = (None, None)
-        self._backward: Any = None
+        self._cached_x_y: tuple[Any, Any] = (None, None)  # a name that transforms of users read
+        self._inv: Any = None
 
     @property
     def event_dim(self) -> int:
@@ -42,9 +46,9 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse."""
-        if self._backward is None:
-            self._backward = _InverseTransform(self)
-        return self._backward  # type: ignore[no-any-return]
+        if self._inv is None:
+            self._inv = _InverseTransform(self)
+        return self._inv  # type: ignore[no-any-return]
 
     @property
     def sign(self) -> Any:
@@ -59,24 +63,24 @@ class Transform:
             return self
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
-        Transform.__init__(new, cache_size)
+        new._remember(cache_size)
         return new
 
     def __call__(self, x: Tensor) -> Tensor:
         if not self._cache_size:
             return self._call(x)
-        if x is self._pair[0]:
-            return self._pair[1]  # type: ignore[no-any-return]
-        self._pair = (x, self._call(x))
-        return self._pair[1]  # type: ignore[no-any-return]
+        if x is self._cached_x_y[0]:
+            return self._cached_x_y[1]  # type: ignore[no-any-return]
+        self._cached_x_y = (x, self._call(x))
+        return self._cached_x_y[1]  # type: ignore[no-any-return]
 
-    def _inverse_call(self, y: Tensor) -> Tensor:
+    def _inv_call(self, y: Tensor) -> Tensor:
         if not self._cache_size:
             return self._inverse(y)
-        if y is self._pair[1]:
-            return self._pair[0]  # type: ignore[no-any-return]
-        self._pair = (self._inverse(y), y)
-        return self._pair[0]  # type: ignore[no-any-return]
+        if y is self._cached_x_y[1]:
+            return self._cached_x_y[0]  # type: ignore[no-any-return]
+        self._cached_x_y = (self._inverse(y), y)
+        return self._cached_x_y[0]  # type: ignore[no-any-return]
 
     def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__}: there is no function")
@@ -120,9 +124,9 @@ class _InverseTransform(Transform):
         return self._inv.with_cache(cache_size).inv
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._inv._inverse_call(x)
+        return self._inv._inv_call(x)
 
-    def _inverse_call(self, y: Tensor) -> Tensor:
+    def _inv_call(self, y: Tensor) -> Tensor:
         return self._inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -154,8 +158,8 @@ class ComposeTransform(Transform):
     """
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
-        self.parts = [p.with_cache(cache_size) for p in parts] if cache_size else list(parts)
         super().__init__(cache_size)
+        self.parts = [p.with_cache(cache_size) for p in parts] if cache_size else list(parts)
 
     @property
     def domain(self) -> Any:  # type: ignore[override]
