@@ -70,6 +70,7 @@ SLOPES = {
     "atan2": lambda T, x: T.atan2(x, x.flip(0)),
     "threshold": lambda T, x: T.nn.functional.threshold(x, 0.5, 7.0),
     "logit": lambda T, x: T.logit(x[5:]),
+    "atan2 of squares that are zero": lambda T, x: T.atan2(x[3:] * 1e-30, x[3:].flip(0) * 1e-30),
     "atan2 of zero": lambda T, x: T.atan2(x[3:], x[3:].flip(0)) + T.atan2(x[3], x[4]),
     "maximum": lambda T, x: T.maximum(x, x.flip(0)),
     "minimum": lambda T, x: T.minimum(x, T.full((1,), NAN, dtype=x.dtype)),

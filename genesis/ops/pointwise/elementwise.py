@@ -185,9 +185,10 @@ def _angle_of(y: Any, x: Any) -> Any:
 
 
 def _over_squares(part: Any, y: Any, x: Any) -> Any:
-    """A coordinate over $y^2 + x^2$: a slope of the angle. Where both are zero it is zero, and has slope zero."""
-    origin = (y == 0) & (x == 0)
-    return where(origin, 0.0, part / where(origin, 1.0, y * y + x * x))
+    """A coordinate over $y^2 + x^2$: a slope of the angle. Where that is zero the slope is zero, and has slope zero."""
+    squares = y * y + x * x
+    origin = squares == 0
+    return where(origin, 0.0, part / where(origin, 1.0, squares))
 
 
 atan2 = binary(
