@@ -11,6 +11,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, memory_of, placed
 from genesis.arrays.protocol import Dispatched
 from genesis.arrays.spec import Spec, spec_of
+from genesis.base import dtypes
 from genesis.base.errors import (
     DeviceError,
     DimError,
@@ -22,13 +23,14 @@ from genesis.base.errors import (
     message,
 )
 from genesis.base.memory import impossible, too_large
-from genesis.base.quiet import quietly
-from genesis.core.call.halves import F32, F64
+from genesis.base.quiet import quietly, unnamed
 from genesis.core.call.op import Op
 from genesis.core.call.promotion import cast_operand, compute_dtypes
 from genesis.core.call.strides import packed
 from genesis.core.graph.modes import ACTIVE, interception
 from genesis.core.graph.tensor import Tensor
+
+ndarray = np.ndarray
 
 
 def infer_operands(op: Op, operands: Sequence[Any]) -> Any:
@@ -58,27 +60,53 @@ def compute_operands(op: Op, operands: Sequence[Any], options: Sequence[Any], re
         return r.astype(result.dtype, copy=False)
 
 
-def of_floats(op: Op, operands: Sequence[Any], options: Sequence[Any]) -> np.ndarray[Any, Any] | None:
-    """The kernel on NumPy's floats of one dtype and numbers, of which nothing is to be converted; None where that, or an
-    error to explain, is left to do. (A quarter of the time.)
+_NUMBERS = float, int, bool, complex
+
+
+def _dtypes_met(op: Op, operands: Sequence[Any], key: tuple[Any, ...]) -> Any:
+    """The dtypes in which such operands are computed, and that of the result: from then on by ``key``. None where they
+    depend on the values of numbers.
     """
-    if (op.result != "same" and op.result != "float") or "f" not in op.dtypes:
+    arrays = [x for x in operands if x.__class__ is ndarray]
+    if not arrays or (
+        op.result == "bool" and len(arrays) < len(operands) and all([x.dtype.kind in "biu" for x in arrays])
+    ):
         return None
-    kinds = {x.dtype for x in operands if x.__class__ is np.ndarray}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    if kind not in FLOATS or not all([x.__class__ in (np.ndarray, float, int) for x in operands]):
-        return None
+    op.dtypes_met[key] = known = (compute_dtypes(op, operands), infer_operands(op, operands).dtype)
+    return known
+
+
+@unnamed
+def in_memory(op: Op, operands: Sequence[Any], options: Sequence[Any] = ()) -> np.ndarray[Any, Any] | None:
+    """The kernel of an elementwise op on NumPy arrays and numbers, in dtypes that are looked up; None where something
+    else, or an error to explain, is left to do. (An eighth of the time.)
+    """
+    key: list[Any] = [dtypes.get_default_dtype()]
+    for x in operands:
+        if x.__class__ is ndarray:
+            key += x.dtype, not x.ndim
+        elif x.__class__ in _NUMBERS:
+            key.append(x.__class__)
+        else:
+            return None
     try:
-        cast = [x if x.__class__ is np.ndarray else cast_operand(float(x), kind) for x in operands]
-        r = quietly(op.kernel, *cast, *options)
+        known = op.dtypes_met.get(tuple(key)) or _dtypes_met(op, operands, tuple(key))
+        if known is None:
+            return None
+        cast = [
+            x if dtype is None or (x.__class__ is ndarray and x.dtype is dtype) else cast_operand(x, dtype)
+            for x, dtype in zip(operands, known[0], strict=True)
+        ]
+        kernel = op.kernel
+        r: Any = kernel(*cast, *options) if kernel.__class__ is np.ufunc else quietly(kernel, *cast, *options)
+        if r.__class__ is not ndarray:
+            r = np.asarray(r)
+        if r.dtype is not known[1]:
+            r = r.astype(known[1], copy=False)
+        # a kernel may return its operand: results have memory of their own
+        return r if r.base is None and not any([r is x for x in cast]) else r.copy()  # type: ignore[no-any-return]
     except Exception:  # what comes next explains
         return None
-    if r.__class__ is not np.ndarray:
-        r = np.asarray(r)
-    return r if r.dtype is kind and r.base is None and not any([r is x for x in cast]) else None
-
-
-FLOATS = F32, F64
 
 
 def compute_elementwise(op: Op, *arguments: Any) -> np.ndarray[Any, Any]:

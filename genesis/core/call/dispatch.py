@@ -31,11 +31,11 @@ from genesis.core.call.computing import (
     compute,
     compute_operands,
     device_operands,
+    in_memory,
     infer,
     infer_operands,
     intercepted,
     interpreted,
-    of_floats,
     on_device,
 )
 from genesis.core.call.halves import F32
@@ -74,8 +74,16 @@ def operated(op: Op, input: Tensor, other: Any) -> Any:
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
     """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
     try:
-        usual = device_operands(args) if op.plain and not ACTIVE else None
-        return _elementwise(op, args, out) if usual is None else _made(op, args, on_device(op, *usual), out)
+        if op.plain and not ACTIVE:
+            array = in_memory(
+                op, [a._array if isinstance(a, Tensor) else None if a.__class__ is ndarray else a for a in args]
+            )
+            usual = device_operands(args) if array is None else None
+            if usual is not None:
+                array = on_device(op, *usual)
+            if array is not None:
+                return _made(op, args, array, out)
+        return _elementwise(op, args, out)
     except Exception as error:
         from genesis.core.call.refusal import refuse_op
 
@@ -127,7 +135,7 @@ def _operands_computed(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Ten
     if top is not None:
         array: Any = interpreted(op, (*operands, *args[len(given) :]), top)
     else:
-        array = of_floats(op, operands, args[len(given) :]) if not ACTIVE else None
+        array = in_memory(op, operands, args[len(given) :]) if not ACTIVE else None
         if array is None:
             result = infer_operands(op, operands)
             array = (

@@ -89,6 +89,7 @@ class Op:
     added: str | None = None
     added_dim: int | None = None
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
+    dtypes_met: dict[tuple[Any, ...], Any] = field(default_factory=dict)  # ... for operands that came, see `in_memory`
     # composites of 16-bit floats: "wide", "input" or "alike"; "exact": rules of other ops; see `core/call/halves.py`
     halves: str = ""
     quiet: bool = (

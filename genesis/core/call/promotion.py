@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
+from genesis.base.quiet import unnamed
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.op import Op
 
 
+@unnamed
 def cast_operand(x: Any, dtype: Any) -> Any:
     """An operand in the dtype of the computation; Python integers wrap around as they do in C."""
     if dtype is None or x is None:
