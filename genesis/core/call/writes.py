@@ -159,9 +159,35 @@ def inplace(
     op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tensor:
     """``x.op_(...)`` for any op: compute, check, then write, so that an error leaves ``x`` as it was."""
+    given = (*args, *kwargs.values()) if kwargs else args
     recording = grad_mode.get() and (
-        x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))
+        x._node is not None or any([isinstance(a, Tensor) and a._node is not None for a in given])
     )
+    if recording or not only_writes(x):
+        return _inplace(op_name, call, x, args, kwargs, recording)
+    old = wrap(x._array)  # as there, where nothing is recorded or refused: half of the time
+    old._node = x._node
+    result = call(old, *[old if a is x else a for a in args], **kwargs)
+    if result.__class__ is not Tensor and result.is_sparse:
+        result = result.to_dense()
+    source, target = result._array, x._array
+    if source.__class__ is np.ndarray and source.dtype is target.dtype and source.shape == target.shape:
+        target[...] = source
+    else:
+        fits(op_name, x, result)
+        write(x, result)
+    bump(x, op_name)
+    return x
+
+
+def _inplace(
+    op_name: str,
+    call: Callable[..., Tensor],
+    x: Tensor,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    recording: bool,
+) -> Tensor:
     check_writable(x, op_name, recording)
     traced = ACTIVE and tracer.get() is not None
     if traced:
@@ -186,7 +212,7 @@ def inplace(
     bump(x, op_name)
     if recording:
         if x._view is None and old._node is not None and not _depends(result._node, old._node, since):
-            note(f"{op_name}, which overwrites the value", old._node, sys._getframe(2))
+            note(f"{op_name}, which overwrites the value", old._node, sys._getframe(3))
             rebase(x, overwritten(x, result._node))
         else:
             rebase(x, result._node)
