@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.device import CPU
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.halves import F32
 from genesis.core.call.kinds import case, drawn, random
 from genesis.core.call.views import written_over
-from genesis.core.call.writes import bump, check_writable, write
+from genesis.core.call.writes import bump, check_writable, only_writes, write
 from genesis.core.graph.generator import (
     Generator,
 )
@@ -27,18 +28,32 @@ def _filler(name: str, make: Any, doc: str, samples: Any = None) -> None:
 
     def fill(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
         _check_options(name, args, kwargs)
-        check_writable(self, name, False)
-        if isinstance(self._array, Spec):
+        plain = only_writes(self)
+        if not plain:
+            check_writable(self, name, False)
+        array = self._array
+        if isinstance(array, Spec):
             return self
-        given = op.signature.bind(None, None, None, *args, **kwargs)
-        given.apply_defaults()
-        options = [p.detach()._on_host() if isinstance(p, Tensor) else p for p in given.args[3:]]
-        new = drawn(stream_of(generator), name, self._array.shape, self._array.dtype, *options, device=self.device)
+        if kwargs:
+            given = op.signature.bind(None, None, None, *args, **kwargs)
+            given.apply_defaults()
+            args = given.args[3:]
+        options = [p.detach()._on_host() if isinstance(p, Tensor) else p for p in (*args, *defaults()[len(args) :])]
+        device = CPU if array.__class__ is np.ndarray else self.device
+        new = drawn(stream_of(generator), name, array.shape, array.dtype, *options, device=device)
+        if plain:
+            array[...] = new
+            bump(self, name)
+            return self
         self._own_memory()
         write(self, wrap(new))
         bump(self, name)
         written_over(self)
         return self
+
+    @functools.cache
+    def defaults() -> tuple[Any, ...]:
+        return tuple([p.default for p in op.signature.parameters.values()][3:])
 
     @functools.wraps(make)
     def meaning(*arguments: Any) -> Any:
@@ -99,9 +114,10 @@ def _uniform(
     if kind.kind == "c":
         return in_pairs(lambda size, real: _uniform(stream, size, real, low, high), shape, kind)
     real = np.float64 if kind == np.float64 else np.float32
-    drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind)
-    # rounding may have reached the end
-    return np.where(drawn.astype(real) >= high, real(low), drawn.astype(real)) if high > low else drawn
+    drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind, copy=False)
+    if high > low and (beyond := drawn.astype(real, copy=False) >= high).any():  # rounding may have reached the end
+        drawn = np.where(beyond, real(low), drawn.astype(real))
+    return drawn
 
 
 def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: float = 1.0) -> Any:
