@@ -26,7 +26,7 @@ def add_at(out: Any, key: Any, values: Any) -> None:
     if isinstance(single, np.ndarray) and single.dtype.kind in "iu" and out.dtype.kind == "f" and single.size:
         _add_rows(out, single, values)
         return
-    shape = np.broadcast_to(np.False_, out.shape)[key].shape
+    shape = _shape_named(out, key)
     if values.ndim > len(shape):  # NumPy 2.4 crashes
         text = f"values of shape {list(values.shape)} cannot be added at an index of shape {list(shape)}"
         raise ShapeError(message("index", text))
@@ -35,6 +35,13 @@ def add_at(out: Any, key: Any, values: Any) -> None:
         _add_elements(out.reshape(-1), positions.reshape(-1), np.broadcast_to(values, shape).reshape(-1))
     else:
         np.add.at(out, key, values)
+
+
+def _shape_named(out: Any, key: Any) -> Any:
+    """The shape of what an advanced index names."""
+    if len(key) == out.ndim and all([k.__class__ is np.ndarray and k.dtype.kind == "i" for k in key]):
+        return np.broadcast(*key).shape  # a tenth of the time
+    return np.broadcast_to(np.False_, out.shape)[key].shape
 
 
 def positions_of(key: Any, shape: Any) -> Any:
@@ -61,13 +68,16 @@ def _add_rows(out: Any, index: Any, values: Any) -> None:
     """Rows summed by their index: sorted and reduced in runs, 5 to 20 times faster than ``np.add.at``."""
     rows = out.shape[0]
     flat = row_numbers(index, rows)
-    values = np.broadcast_to(values, (*index.shape, *out.shape[1:])).reshape(flat.size, -1)
+    shape = (*index.shape, *out.shape[1:])
+    values = (values if values.shape == shape else np.broadcast_to(values, shape)).reshape(flat.size, -1)
     if values.shape[1] == 1 and out.flags.c_contiguous:
         _add_elements(out.reshape(-1), flat, values.reshape(-1))
         return
-    order = np.argsort(flat.astype(np.uint16) if rows <= 1 << 16 else flat, kind="stable")  # few bits: by digits
+    order = (flat.astype(np.uint16) if rows <= 1 << 16 else flat).argsort(kind="stable")  # few bits: by digits
     ordered = flat[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    begins = np.ones(flat.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    (starts,) = begins.nonzero()
     if values.shape[1]:
         sums = np.add.reduceat(values[order], starts, axis=0, dtype=out.dtype)
         target = ordered[starts]
@@ -76,4 +86,5 @@ def _add_rows(out: Any, index: Any, values: Any) -> None:
 
 def row_numbers(index: Any, rows: int) -> Any:
     """An index along the first dimension, counted from its beginning."""
-    return np.where(index < 0, index + rows, index).reshape(-1)
+    behind = index < 0
+    return (np.where(behind, index + rows, index) if behind.any() else np.ascontiguousarray(index)).reshape(-1)

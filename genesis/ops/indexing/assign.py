@@ -93,7 +93,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(key, Tensor) and key._array.dtype.kind == "b" and unknown(key._array) and _is_of(key, self):
         _put_where(self, key, value)
         return
-    if (key.__class__ is int or key.__class__ is slice) and _filled(self, key, value):
+    if _filled(self, key, value):
         return
     parsed, basic = parse_key(key)
     if not basic:
@@ -136,9 +136,25 @@ def _put_where(self: Tensor, mask: Tensor, value: Any) -> None:
     inplace("setitem", spread, self, (mask, source), {})
 
 
+_BASIC, _ADVANCED, _I64 = {int, slice}, {slice, Tensor, np.ndarray}, np.dtype(np.int64)
+
+
+def _usual_key(array: Any, key: Any) -> tuple[Any, ...] | None:
+    """Most indices as NumPy takes them: integers and slices, or masks, int64 tensors and slices. None for others."""
+    items = key if key.__class__ is tuple else (key,)
+    if _BASIC.issuperset(map(type, items)):
+        return (*items, ...)
+    if not _ADVANCED.issuperset(map(type, items)) or not array.size:
+        return None
+    items = tuple([item._array if item.__class__ is Tensor else item for item in items])
+    arrays = [item for item in items if item.__class__ is not slice]
+    usual = all([a.__class__ is np.ndarray and a.ndim and (a.dtype is _I64 or a.dtype.kind == "b") for a in arrays])
+    return items if usual else None
+
+
 @unnamed
 def _filled(x: Tensor, key: Any, value: Any) -> bool:
-    """Whether an integer or slice of NumPy's memory was all there was to write to, with a number or a tensor that fits."""
+    """Whether a usual part of NumPy's memory was all there was to write to, with a number or a tensor that fits."""
     array = x._array
     if isinstance(value, Tensor):
         if grad_mode.get() and value._node is not None:
@@ -146,16 +162,16 @@ def _filled(x: Tensor, key: Any, value: Any) -> bool:
         value = value._array
         if value.__class__ is not np.ndarray or value.dtype is not array.dtype:
             return False
-    elif (value.__class__ is not float and value.__class__ is not int) or array.dtype.char not in "fd":
+    elif array.dtype.char not in ("fd" if value.__class__ is float else "fdl" if value.__class__ is int else ""):
         return False
     if not only_writes(x):
         return False
+    usual = _usual_key(array, key)
+    if usual is None:
+        return False
     try:
-        part = array[key, ...]
-        if value.__class__ is np.ndarray and value.ndim > part.ndim:
-            return False
-        part[...] = value
-    except (IndexError, TypeError, ValueError, OverflowError):  # what comes next explains
+        array[usual] = value
+    except (IndexError, TypeError, ValueError, ArithmeticError):  # what comes next explains
         return False
     bump(x, "setitem")
     return True

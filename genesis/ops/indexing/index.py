@@ -15,7 +15,7 @@ from genesis.core.call.kinds.indexing import AT, ROW, filled, is_array, split
 from genesis.core.call.op import samples
 from genesis.core.call.strides import packed
 from genesis.core.call.writes import same_device
-from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.indexing.adding import add_at
@@ -31,6 +31,8 @@ from genesis.ops.indexing.keys import (
     without_masks,
 )
 from genesis.ops.shapes.expand import sum_to
+
+_I64 = np.dtype(np.int64)
 
 _ALL, _I64 = "fcib", np.dtype(np.int64)
 
@@ -231,6 +233,12 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         return slice_view(self, (key,))
     if key.__class__ is Tensor and not ACTIVE and _names_rows(key._array, self._array):
         return take_index(self, key, (AT,))  # type: ignore[no-any-return]
+    if (
+        key.__class__ is tuple
+        and (arrays := _index_arrays(self, key))
+        and (chosen := _elements(self, arrays)) is not None
+    ):
+        return chosen
     parsed, basic = parse_key(key)
     if basic:
         return slice_view(self, parsed)
@@ -240,6 +248,28 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         if array.__class__ is np.ndarray and array.ndim:
             return _rows(self, array)
     return _taken(*select_first(self, without_masks(self._spec(), parsed)))
+
+
+def _index_arrays(x: Tensor, key: tuple[Any, ...]) -> list[Any] | None:
+    """The arrays of an index ``x[i, j]`` of int64 tensors of one dimension, into rows in the memory of NumPy; None of others."""
+    array = x._array
+    if ACTIVE or LEVELS or array.__class__ is not np.ndarray or not array.flags.c_contiguous:
+        return None
+    arrays = [k._array if k.__class__ is Tensor else None for k in key]
+    usual = all([a.__class__ is np.ndarray and a.dtype is _I64 and a.ndim == 1 for a in arrays])
+    return arrays if usual else None
+
+
+def _elements(x: Tensor, arrays: list[Any]) -> Tensor | None:
+    """The elements that they name; None where that is to be explained, or to be done in steps."""
+    try:
+        if x._node is None:
+            return wrap(x._array[tuple(arrays)])
+        if len(arrays) > 1:
+            return take_index(x, wrap(np.array(arrays)), (AT,) * len(arrays))  # type: ignore[no-any-return]
+    except (IndexError, ValueError, MemoryError):
+        pass
+    return None
 
 
 def _names_rows(index: Any, x: Any) -> bool:

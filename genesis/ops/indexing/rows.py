@@ -23,6 +23,9 @@ _ALL, _I64 = "fcib", np.dtype(np.int64)
 
 
 def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
+    numbers = _numbers(input, dim, index)
+    if numbers is not None:
+        return dim % input._array.ndim, numbers
     array = as_index(name, index)
     check_index(name, input, index)
     if len(array.shape) > 1:
@@ -50,13 +53,21 @@ def _taken(input: Tensor, dim: Any, index: Any) -> Any:
     """The slices where NumPy's arrays meet, all numbers are those of slices, and nothing is recorded: NumPy has a call for
     that, which takes a third of the time of an index. None elsewhere.
     """
-    if ACTIVE or LEVELS or index.__class__ is not Tensor or input._node is not None:
+    numbers = _numbers(input, dim, index) if input._node is None else None
+    return None if numbers is None or not input._array.flags.c_contiguous else input._array.take(numbers, dim)
+
+
+def _numbers(input: Tensor, dim: Any, index: Any) -> Any:
+    """The numbers of an index where NumPy's arrays meet, and all are those of slices, counted from the first; None
+    elsewhere.
+    """
+    if ACTIVE or LEVELS or index.__class__ is not Tensor:
         return None
     x, numbers = input._array, index._array
     plain = x.__class__ is np.ndarray is numbers.__class__ and numbers.dtype is _I64 and numbers.ndim == 1
     if not plain or not numbers.size or dim.__class__ is not int or not -x.ndim <= dim < x.ndim:
         return None
-    return x.take(numbers, dim) if x.flags.c_contiguous and all_within(numbers, x.shape[dim]) else None
+    return numbers if all_within(numbers, x.shape[dim]) else None
 
 
 @composite(dtypes=_ALL, out=True)
@@ -165,7 +176,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     >>> genesis.index_fill(genesis.zeros(3), 0, genesis.tensor([1]), 7)
     tensor([0., 7., 0.])
     """
-    if isinstance(index, Tensor) and index._array.dtype.kind == "i" and input.ndim:  # from the end, which only it takes
+    integers = isinstance(index, Tensor) and index._array.dtype.kind == "i"
+    if integers and input.ndim and _numbers(input, dim, index) is None:  # from the end, which only it takes
         index = index + (index < 0) * input.shape[normalize_dim("index_fill", dim, input.ndim)]
     d, array = _rows("index_fill", input, dim, index)
     if not input.ndim:

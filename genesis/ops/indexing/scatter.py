@@ -63,6 +63,13 @@ samples(
 )
 
 
+def _named_part(src: Tensor, index: Any) -> Tensor:
+    """The elements of a source that an index of places goes with: the first ones along each dimension."""
+    if not index.ndim or src._array.shape == index.shape:
+        return src
+    return src[tuple([slice(0, n) for n in index.shape])]
+
+
 def _only_moves(src: Any, out: Tensor) -> bool:
     """Whether numbers go from one of NumPy's arrays into another, or one number that is the same in its dtype, and there is
     nothing to convert or to record.
@@ -155,7 +162,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     tensor([0., 0., 6.])
     """
     d, array = along("scatter_add", input, dim, index)
-    part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
+    part = _named_part(src, array)
     return input + scatter_sum(part, tuple(input._array.shape), d, wrap(array))
 
 
@@ -184,7 +191,7 @@ def scatter_reduce(
         return scatter_reduce(input.byte(), dim, index, src.byte(), kind, include_self=include_self).bool()
     d, array = along("scatter_reduce", input, dim, index)
     shape = tuple(input._array.shape)
-    part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
+    part = _named_part(src, array)
     hits: Any = None
     if reduce == "mean" or not include_self:
         hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, wrap(array))
