@@ -165,6 +165,8 @@ def require_available(wanted: device) -> device:
     Raises:
         RuntimeError: nobody registered the memory of such a device, or there are not so many
     """
+    if wanted is CPU:
+        return CPU
     memory = MEMORIES.get(wanted.type) or _late_memory(wanted.type)
     count = 0 if memory is None else memory.count()
     if not count:

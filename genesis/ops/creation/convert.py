@@ -24,6 +24,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, S
 from genesis.base.narrow import NARROW, converted
 from genesis.base.layouts import FORMAT_DIMS, FORMATS, contiguous_format, preserve_format
 from genesis.core.call.dispatch import public
+from genesis.core.call.halves import HALVES
 from genesis.core.call.op import samples
 from genesis.core.call.kernels import attach
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
@@ -70,6 +71,8 @@ Tensor.clone = clone
 
 def _contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     """This tensor if its memory is in the order of this format, else a copy that is."""
+    if memory_format is contiguous_format and self._array.__class__ is np.ndarray:
+        return self if self._array.flags.c_contiguous else _plain_clone(self)
     if not _is_format("contiguous", memory_format):
         raise ArgumentError(message("contiguous", "preserve_format says nothing of an order", hint="x.clone()"))
     if self.is_contiguous(memory_format):
@@ -169,6 +172,11 @@ def _to(
     >>> genesis.ones(2).to(genesis.float64).dtype
     genesis.float64
     """
+    if len(args) == 1 and device is None is dtype and not copy and memory_format is preserve_format:  # most calls
+        first = args[0]
+        want = first.np if first.__class__ is dtypes.dtype else first if isinstance(first, np.dtype) else None
+        if want is not None:
+            return self if self._array.dtype is want else convert(self, want)  # type: ignore[no-any-return]
     flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, then copy
     copy = flags[1] if len(flags) > 1 else copy
     for arg in args:
@@ -184,7 +192,7 @@ def _to(
     want = self._array.dtype if dtype is None else dtype if isinstance(dtype, np.dtype) else dtypes.as_np(dtype)
     if want is not self._array.dtype or copy:
         out = convert(self, want)
-    if device is not None:
+    if device is not None and not (device.__class__ is str and device == "cpu" and out._array.__class__ is np.ndarray):
         where, here = require_available(as_device(device)), self.device
         if where.type == "meta" != here.type:
             return wrap(meta(tuple(self._array.shape), want))
@@ -276,6 +284,8 @@ attach(convert, DeviceArray, _cast)
 
 def _caster(name: str, kind: Any) -> None:
     def cast(self: Tensor, memory_format: Any = preserve_format) -> Tensor:
+        if memory_format is preserve_format and self.__class__ is Tensor:
+            return self if self._array.dtype is kind.np else convert(self, kind.np)  # type: ignore[no-any-return]
         return self.to(kind, memory_format=memory_format)
 
     cast.__name__, cast.__doc__ = name, f"This tensor as {kind}."
@@ -448,7 +458,11 @@ def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write ``src``, broadcast and converted, into this tensor's memory."""
     source = src if isinstance(src, Tensor) else _as_tensor(src)
     if _moves_only(self, source):
-        self._array[...] = source._array
+        if self._array.dtype is source._array.dtype:
+            self._array[...] = source._array
+        else:
+            with np.errstate(all="ignore"):
+                self._array[...] = source._array
         bump(self, "copy_")
         return self
     return inplace(
@@ -469,15 +483,20 @@ def _as_tensor(value: Any) -> Tensor:
 
 
 def _moves_only(self: Tensor, source: Tensor) -> bool:
-    """Whether copying is that of NumPy, with nothing to record, to convert or to refuse: a tenth of the time."""
+    """Whether copying is that of NumPy, with nothing to record or to refuse: a tenth of the time."""
     x, y = self._array, source._array
     return (
         y.__class__ is np.ndarray
-        and x.dtype is y.dtype
+        and (x.dtype is y.dtype or (_is_real(x.dtype) and _is_real(y.dtype)))
         and x.shape == y.shape
         and (source._node is None or not grad_mode.get())
         and only_writes(self)
     )
+
+
+def _is_real(dtype: Any) -> bool:
+    """Whether NumPy converts from and to a dtype by assignment as `convert` does."""
+    return dtype.kind in "fiub" or dtype in HALVES
 
 
 def _fill_(self: Tensor, value: Any) -> Tensor:
