@@ -24,6 +24,8 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Varargs or one sequence of integers: ``(2, 3)`` or ``((2, 3),)``."""
     if args.__class__ is tuple and {*map(type, args)} == _INTEGERS:
         return args
+    if len(args) == 1 and isinstance(args[0], tuple) and {*map(type, args[0])} == _INTEGERS:
+        return tuple(args[0])
     if len(args) == 1 and not isinstance(whole(args[0]), int):
         if isinstance(args[0], str | bytes) or not hasattr(args[0], "__iter__"):
             raise ArgumentError(message("size", f"sizes must be integers, got {type(args[0]).__name__}"))
@@ -79,6 +81,12 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
     extra = len(size) - x.ndim
     if size[extra:] == x.shape and all([n == 1 for n in size[:extra]]):
         return x[(None,) * extra]  # as many elements, each with memory of its own
+    fits = all([m == n or m == 1 for m, n in zip(x.shape, size[extra:], strict=True)])
+    if fits and x.size and x.flags.c_contiguous and x.dtype.kind != "V" and min(size) >= 0:  # as above
+        steps = [0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)]
+        out = np.ndarray(size, x.dtype, x, 0, (*(0,) * extra, *steps))
+        out.flags.writeable = False
+        return out
     return np.broadcast_to(x, size)
 
 

@@ -43,8 +43,12 @@ def _reshaped(name: str) -> Any:
     def prepare(input: Tensor, shape: Any) -> tuple[Any, ...]:
         shape = tuple(shape) if shape.__class__ is not tuple else shape
         array = input._array
-        if math.prod(shape) == array.size and (not shape or min(shape) >= 0):  # as `resolve_shape` has it
+        count, whole = array.size, math.prod(shape)
+        if whole == count and (not shape or min(shape) >= 0):  # as `resolve_shape` has it
             return input, shape
+        if whole < 0 and min(shape) == -1 and shape.count(-1) == 1 and not count % whole:
+            i = shape.index(-1)
+            return input, (*shape[:i], count // -whole, *shape[i + 1 :])
         return input, resolve_shape(name, array.size, shape, array.shape)
 
     return prepare
