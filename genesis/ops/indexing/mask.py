@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -169,7 +170,27 @@ def _triangle(name: str, keep: Any) -> Any:
     )(meaning)
 
 
-tril, triu = _triangle("tril", np.tril), _triangle("triu", np.triu)
+def _below(rows: int, columns: int, diagonal: int) -> Any:
+    """Which elements of a matrix are not above a diagonal. Nobody writes to it."""
+    return np.tri(rows, columns, diagonal, np.bool_)
+
+
+_kept_below, _SMALL = functools.lru_cache(maxsize=64)(_below), 1 << 14  # elements of a matrix whose mask is kept
+
+
+def _lower(x: Any, diagonal: int) -> Any:
+    rows, columns = x.shape[-2:]
+    mask = (_kept_below if rows * columns <= _SMALL else _below)(rows, columns, diagonal)
+    return np.where(mask, x, np.zeros(1, x.dtype))
+
+
+def _upper(x: Any, diagonal: int) -> Any:
+    rows, columns = x.shape[-2:]
+    mask = (_kept_below if rows * columns <= _SMALL else _below)(rows, columns, diagonal - 1)
+    return np.where(mask, np.zeros(1, x.dtype), x)
+
+
+tril, triu = _triangle("tril", _lower), _triangle("triu", _upper)
 
 
 def _diagonal_dims(input: Tensor, offset: int, dim1: int, dim2: int) -> tuple[Any, ...]:

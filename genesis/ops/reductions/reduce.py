@@ -165,7 +165,7 @@ def _flag(result: Any, input: Any) -> Any:
     return result.astype(np.uint8) if input.dtype == np.uint8 else result
 
 
-@reduction(result="flag")
+@reduction(result="flag", quiet=True)
 def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
@@ -181,7 +181,7 @@ samples(any, _usual)
 wrong_inputs(any, _out_of_range)
 
 
-@reduction(result="flag")
+@reduction(result="flag", quiet=True)
 def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 

