@@ -98,8 +98,12 @@ def _of_classes(
 ) -> Tensor:
     """The loss of log probabilities and class indices."""
     dim = 1 if logp.ndim > 1 else 0
-    if _all_count(name, target, logp.shape[dim], ignore_index) and weight is None and not smoothing:
+    if _all_count(name, target, logp.shape[dim], ignore_index) and weight is None and (not smoothing or target.numel()):
         picked = -logp.gather(dim, target.unsqueeze(dim))
+        if smoothing:  # a third of the time of what follows
+            even = -logp.sum(dim)
+            loss = (1 - smoothing) * picked.squeeze(dim) + smoothing / logp.shape[dim] * even
+            return loss.sum() / target.numel() if reduction == "mean" else reduced(name, loss, reduction)
         return reduced(name, picked.squeeze(dim) if reduction == "none" else picked, reduction)
     valid = target != ignore_index
     safe = where(valid, target, 0)
