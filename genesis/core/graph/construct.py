@@ -106,6 +106,10 @@ def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
 
 def array_from(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
+    if data.__class__ is float and dtype is None is device and abs(data) < 1e30 and default_device() is CPU:
+        kind = dtypes.get_default_dtype().np
+        if kind.char in "fd":
+            return np.array(data, kind)
     target = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else default_device()
     target = require_available(target)
     want = None if dtype is None else dtypes.as_np(dtype)

@@ -122,7 +122,7 @@ sub = _scaled("sub", _minus, "Difference, $x - alpha y$.")
 
 
 def _refuse_zeros(name: str, x: Any, y: Any) -> None:
-    if x.dtype.kind in "iub" and np.any(np.equal(y, 0)):
+    if x.dtype.kind in "iub" and np.equal(y, 0).any():
         raise DomainError(message(name, "integers are divided by zero", hint="x.double()"))
 
 
@@ -364,7 +364,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
     """
-    if not _is_one(value):
+    plain = value.__class__ is float and input._array.dtype.kind == "f"
+    if not plain and not _is_one(value):
         _check_factor(
             "addcmul",
             "value",

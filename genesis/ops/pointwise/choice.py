@@ -186,6 +186,9 @@ def together(input: Tensor, *others: Any, as_numbers: bool = False) -> Any:
     """
     operands = (input, *others)
     arrays = [x._array if isinstance(x, Tensor) else x for x in operands]
+    kinds = [x._array.dtype if isinstance(x, Tensor) else None for x in operands]
+    if kinds[0] is not None and kinds.count(kinds[0]) == len(kinds):
+        return operands
     if as_numbers:
         arrays[1:] = [_NUMBERS[x.dtype.category] if isinstance(x, Tensor) and not x.ndim else x for x in others]
     kind = dtypes.result_np_dtype([x for x in arrays if x is not None])
