@@ -29,7 +29,7 @@ def calls(lib: Any) -> dict[str, Callable[[], Any]]:
     w = x.clone().requires_grad_()
     labels, mask, rows, functional = lib.tensor(rng.integers(0, 16, 10)), x > 0, [x[0], x[1], x[2]], lib.nn.functional
     column, few = labels.reshape(10, 1), labels[:4] % 10
-    return {
+    tried = {
         "`x[3]`": lambda: x[3],
         "`x[2:5]`": lambda: x[2:5],
         "`x[:, 2]`": lambda: x[:, 2],
@@ -71,7 +71,50 @@ def calls(lib: Any) -> dict[str, Callable[[], Any]]:
         "`x[labels]`": lambda: x[few],
         "`x.softmax(1)`": lambda: x.softmax(1),
         "`softmax`, recorded": lambda: w.softmax(1),
-    } | layers(lib, functional, x, y, labels)
+    }
+    return tried | others(lib, x, y, out, labels) | layers(lib, functional, x, y, labels)
+
+
+def others(lib: Any, x: Any, y: Any, out: Any, labels: Any) -> dict[str, Callable[[], Any]]:
+    """Dtypes that meet, conversions, views, writes, draws."""
+    mask, row, column, few = x > 0, x[0], labels.reshape(10, 1), labels[:4] % 10
+    wide, half, chances = x.double(), x.bfloat16(), x.softmax(1)
+    return {
+        "`x * mask`": lambda: x * mask,
+        "`x * labels[0]`": lambda: x * labels[0],
+        "`labels / 2`": lambda: labels / 2,
+        "`labels % 3`": lambda: labels % 3,
+        "`half + half`": lambda: half + half,
+        "`x.to(float64)`": lambda: x.to(lib.float64),
+        "`x.float()` of float32": lambda: x.float(),
+        "`mask.float()`": lambda: mask.float(),
+        "`x.copy_(float64)`": lambda: out.copy_(wide),
+        "`x.contiguous()`": lambda: x.contiguous(),
+        "`x.reshape(-1)`": lambda: x.reshape(-1),
+        "`x.T`": lambda: x.T,
+        "`row.expand(10, 16)`": lambda: row.expand(10, 16),
+        "`x[mask]`": lambda: x[mask],
+        "`x[mask] = 0.0`": lambda: out.__setitem__(mask, 0.0),
+        "`x[labels] = 0.0`": lambda: out.__setitem__(few, 0.0),
+        "`x[places, labels]`": lambda: x[few, few],
+        "`x.relu_()`": lambda: out.relu_(),
+        "`x.clamp_(0, 1)`": lambda: out.clamp_(0, 1),
+        "`x.lerp_(y, 0.1)`": lambda: out.lerp_(y, 0.1),
+        "`x.addcmul_(x, y)`": lambda: out.addcmul_(x, y, value=0.1),
+        "`x.masked_fill_(mask, 0.0)`": lambda: out.masked_fill_(mask, 0.0),
+        "`x.index_copy_`": lambda: out.index_copy_(0, few, y[:4]),
+        "`x.index_add_`": lambda: out.index_add_(0, few, y[:4]),
+        "`x.scatter_add_`": lambda: out.scatter_add_(1, column, y),
+        "`x.normal_()`": lambda: out.normal_(),
+        "`x.uniform_()`": lambda: out.uniform_(),
+        "`bernoulli`": lambda: lib.bernoulli(chances),
+        "`randint(0, 10, (10,))`": lambda: lib.randint(0, 10, (10,)),
+        "`tensor(1.0)`": lambda: lib.tensor(1.0),
+        "`x.tril()`": lambda: x.tril(),
+        "`x.roll(1, 0)`": lambda: x.roll(1, 0),
+        "`mask.any()`": lambda: mask.any(),
+        "`x.max()`": lambda: x.max(),
+    }
 
 
 def layers(lib: Any, functional: Any, x: Any, y: Any, labels: Any) -> dict[str, Callable[[], Any]]:
@@ -107,6 +150,7 @@ def layers(lib: Any, functional: Any, x: Any, y: Any, labels: Any) -> dict[str, 
         "dropout": lambda x: functional.dropout(x, 0.5, True),
         "linear": lambda x: functional.linear(x, y, bias[:10]),
         "cross_entropy": lambda x: functional.cross_entropy(x, labels),
+        "cross_entropy, smoothed": lambda x: functional.cross_entropy(x, labels, label_smoothing=0.1),
         "nll_loss": lambda x: functional.nll_loss(x, labels),
         "mse_loss": lambda x: functional.mse_loss(x, y),
         "smooth_l1_loss": lambda x: functional.smooth_l1_loss(x, y),
