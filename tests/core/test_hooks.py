@@ -328,3 +328,51 @@ def test_a_leaf_gets_its_gradient_as_soon_as_it_is_known(how):
     with profile() if how == "profiled" else nullcontext():
         value.sum().backward(**options)
     assert seen == ["value 2", "leaf 2", "value 1", "leaf 1", "value 0", "leaf 0"]
+
+
+def test_hooks_are_called_in_the_reverse_order_of_the_forward():
+    """Of a module that is used several times, too: who takes what a forward hook put into a list from its end relies on it."""
+    order, seen = [], []
+    inner, outer = torch.nn.Linear(3, 4), torch.nn.Linear(4, 4)
+    for name, module in (("inner", inner), ("outer", outer)):
+        module.register_forward_hook(lambda module, args, out, name=name: seen.append((name, args[0])))
+        module.register_full_backward_hook(lambda module, gi, go, name=name: order.append(name))
+    inputs, h = [torch.randn(2, 3, requires_grad=True) for _ in range(3)], torch.zeros(2, 4, requires_grad=True)
+    for x in inputs:
+        x.register_hook(lambda g, x=x: order.append(x))
+        h = (inner(x) + outer(h)).tanh()
+    h.sum().backward()
+    assert [o for o in order if isinstance(o, str)] == [name for name, _ in reversed(seen)]
+    assert all(a is b for a, b in zip([o for o in order if not isinstance(o, str)], reversed(inputs), strict=True))
+
+
+def test_hooks_of_branches_and_of_several_roots_are_called_from_the_last_to_the_first():
+    order, a = [], torch.ones(2, requires_grad=True)
+
+    def branches():
+        order.clear()
+        made = [a * i for i in range(1, 5)]
+        for i, y in enumerate(made):
+            y.register_hook(lambda g, i=i: order.append(i))
+        return made
+
+    b = branches()
+    (b[0] + b[3] + b[1] * b[2]).sum().backward()
+    assert order == [3, 2, 1, 0]
+    b = branches()
+    torch.autograd.backward([b[1].sum(), b[3].sum(), b[0].sum()])
+    assert order == [3, 1, 0]
+    b = branches()
+    torch.autograd.grad((b[2].exp() + b[0] * b[1]).sum(), a)
+    assert order == [2, 1, 0]
+
+
+def test_parameters_that_are_used_last_have_their_gradients_first():
+    order, parameters = [], [torch.ones(2, requires_grad=True) for _ in range(4)]
+    for i, p in enumerate(parameters):
+        p.register_post_accumulate_grad_hook(lambda p, i=i: order.append(i))
+    y = parameters[0] * 2
+    for p in parameters[1:]:
+        y = y * p.exp()
+    y.sum().backward()
+    assert order == [3, 2, 1, 0]

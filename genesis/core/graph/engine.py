@@ -3,7 +3,8 @@
 1. `planned` counts, for each node, how many uses of its output still owe it a gradient (a loop, never
    recursion: a graph a million nodes deep works).
 2. `run` takes a node that is owed nothing more, runs its hooks, asks it for its inputs' gradients, and
-   hands those on, summing where a value was used more than once.
+   hands those on, summing where a value was used more than once. Where there are hooks, the node that was recorded
+   last is taken first.
 3. Leaf gradients are put into ``.grad`` at the very end, all or none: an exception on the way leaves
    every ``.grad`` as it was (`core/graph/delivery.py`). A leaf with hooks that run after the accumulation gets its
    gradient at once, so that an optimizer can run inside backward.
@@ -14,6 +15,7 @@ The order of the hooks around a node: `core/graph/hooks.py`.
 from __future__ import annotations
 
 import sys
+from bisect import insort
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -27,7 +29,7 @@ from genesis.arrays.memory import LENT
 from genesis.base.errors import ShapeError
 from genesis.core.graph import autocast
 from genesis.core.graph.delivery import deliver
-from genesis.core.graph.hooks import SPECIAL
+from genesis.core.graph.hooks import HOOKED, SPECIAL
 from genesis.core.graph.lost import number_of_run
 from genesis.core.graph.modes import closed, grad_mode, kernels_are_forced, kernels_only, opened, repair, watchers
 from genesis.core.graph.node import FREED, FUNCTION, LEAF, OP, AccumulateGrad, Edge, Node, Output, edge_key
@@ -229,6 +231,11 @@ class _Task:
                 if not accumulate:
                     self.ends = self.wanted - running
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
+        # hooks are called in the reverse order of the forward, as in PyTorch: they may take what the forward's left of a
+        # module that is used several times from the end of a list
+        self.in_order = HOOKED[0] and any([n._hooks is not None and n._hooks is not SPECIAL for n in self.reached])
+        if self.in_order:
+            self.ready.sort(key=Node._sequence_nr)
 
     def is_ours(self) -> bool:
         """Whether no code of the program runs: no Function, no hook, nothing that a hook has packed."""
@@ -237,7 +244,7 @@ class _Task:
 
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
-        keep_graph, finished, freed = self.keep_graph, self.finished, self.number
+        keep_graph, finished, freed, in_order = self.keep_graph, self.finished, self.number, self.in_order
         plain = wanted is None and not self.create_graph and not around_node.get() and self.repair is None
         straight = LEAF if plain else None  # leaves that are done when their gradient comes, if nothing hangs on them
         node: Node | None = None
@@ -309,7 +316,7 @@ class _Task:
                                     continue
                                 if held:
                                     gx = gx._shared()
-                            if left is None and following is None and edge is target:
+                            if left is None and following is None and edge is target and not in_order:
                                 following, passed, next_role = edge, gx, to
                                 continue
                             self._add(edge, gx)
@@ -320,6 +327,8 @@ class _Task:
                             del owed[target]
                         if target._role is LEAF:  # at once, as PyTorch does: its hooks send it on its way
                             self._visit(target, grads.pop(target, None))
+                        elif in_order:
+                            insort(ready, target, key=Node._sequence_nr)
                         else:
                             ready.append(target)
                     node = following

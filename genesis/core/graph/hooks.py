@@ -126,6 +126,7 @@ class NodeHooks:
 _making = process_lock()
 # empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
 SPECIAL = NodeHooks()
+HOOKED = [False]  # whether any node was ever given hooks
 
 
 def add_hook(node: Node, kind: str, hook: Any) -> RemovableHandle:
@@ -140,7 +141,7 @@ def hooks_of(node: Node) -> NodeHooks:
     if node._hooks is None or node._hooks is SPECIAL:
         with _making:
             if node._hooks is None or node._hooks is SPECIAL:
-                node._hooks = NodeHooks()
+                node._hooks, HOOKED[0] = NodeHooks(), True
     return node._hooks
 
 
