@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -73,6 +74,17 @@ def varargs(call: Any, name: str, keyword: str) -> Any:
     return call
 
 
+@functools.lru_cache(maxsize=1 << 10)
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of an array in a larger shape, which NumPy gives it, too; None where it is empty, or does not fit."""
+    extra = len(size) - len(shape)
+    if extra < 0 or 0 in shape or min(size, default=0) < 0:
+        return None
+    if not all([n == 1 or n == m for n, m in zip(shape, size[extra:], strict=True)]):
+        return None
+    return (*(0,) * extra, *[0 if n == 1 else step for n, step in zip(shape, strides, strict=True)])
+
+
 def _expand(x: Any, size: tuple[int, ...]) -> Any:
     if not x.ndim and x.dtype.kind != "V" and math.prod(size) != 1:
         out = np.ndarray(size, x.dtype, x, 0, (0,) * len(size))  # broadcast_to costs 2 us more
@@ -81,10 +93,9 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
     extra = len(size) - x.ndim
     if size[extra:] == x.shape and all([n == 1 for n in size[:extra]]):
         return x[(None,) * extra]  # as many elements, each with memory of its own
-    fits = all([m == n or m == 1 for m, n in zip(x.shape, size[extra:], strict=True)])
-    if fits and x.size and x.flags.c_contiguous and x.dtype.kind != "V" and min(size) >= 0:  # as above
-        steps = [0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)]
-        out = np.ndarray(size, x.dtype, x, 0, (*(0,) * extra, *steps))
+    steps = _steps(x.shape, x.strides, size) if x.flags.c_contiguous and x.dtype.kind != "V" else None
+    if steps is not None:  # as above
+        out = np.ndarray(size, x.dtype, x, 0, steps)
         out.flags.writeable = False
         return out
     return np.broadcast_to(x, size)
