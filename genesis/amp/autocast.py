@@ -37,7 +37,7 @@ class autocast:
         cache_enabled: cast each parameter once in a region rather than at every use
 
     Raises:
-        ValueError: a dtype that is no low precision
+        ValueError: a dtype that is no low precision, if ``enabled``
         RuntimeError: no type of device
 
     >>> import genesis
@@ -54,10 +54,9 @@ class autocast:
             device_type, dtype = "cpu", device_type
         self.device = _type_of(device_type)
         self._there = memory_named(self.device) is not None
-        self.fast_dtype = (
-            _low_precision(dtype) if self._there else _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
-        )
         self._enabled, self._caches = switch("autocast", "enabled", enabled), cache_enabled is not False
+        casts = self._there and self._enabled
+        self.fast_dtype = _low_precision(dtype) if casts else _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
         if self._enabled and not self._there:
             warnings.warn(f"autocast: there is no {self.device!r} here, nothing is cast", stacklevel=2)
             self._enabled = False

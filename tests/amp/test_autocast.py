@@ -77,6 +77,22 @@ def test_decorator_and_wrong_arguments():
         torch.autocast("gpu")
 
 
+@pytest.mark.parametrize("dtype", [f32, torch.float64, torch.int64])
+def test_autocast_that_is_off_takes_any_dtype(dtype):
+    a = torch.rand(2, 2)
+
+    @torch.autocast("cpu", dtype=dtype, enabled=False)
+    def product(a):
+        return a @ a
+
+    assert product(a).dtype == f32
+    with torch.autocast("cpu", dtype=bf16):
+        with torch.autocast("cpu", dtype=dtype, enabled=False):
+            assert not torch.is_autocast_enabled()
+            assert (a @ a).dtype == product(a).dtype == f32
+        assert (a @ a).dtype == bf16
+
+
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps", "xpu"])
 def test_nothing_is_cast_for_devices_that_are_not_there(device):
     a = torch.rand(2, 2)
