@@ -236,7 +236,8 @@ class Fused:
         name, infer = f"fused.{self.op.name}" + (f".{self.number}" if self.number > 1 else ""), self.infer
         if self.arrays is not np.ndarray:  # of a device: another kernel, which keeps other things
             name += f".{self.arrays.__name__}"
-        masks: dict[Any, list[bool]] = {}  # what is kept and is no parameter: it depends on who is None, switches and words
+        # what is kept and is no parameter: by who is None, switches, and words
+        masks: dict[Any, list[bool]] = {}
 
         def forward(*arrays: Any) -> tuple[Any, ...]:
             out, kept = self.kernel(*arrays)
