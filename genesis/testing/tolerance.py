@@ -26,7 +26,12 @@ def assert_close(actual: Any, expected: Any, what: str = "value") -> None:
     rtol, atol = tolerance(b.dtype)
     if a.dtype.kind == "V" or a.dtype == np.float16:
         a, b = a.astype(np.float32), b.astype(np.float32)
-    if not np.allclose(a, b, rtol, atol, equal_nan=True):
-        with np.errstate(all="ignore"):
-            worst = np.nanmax(np.abs(a.astype(np.complex128) - b.astype(np.complex128))) if a.size else 0
-        raise AssertionError(f"{what}: differs by up to {worst:g}\n  got      {a!r}\n  expected {b!r}")
+    with np.errstate(all="ignore"):
+        whole = b.dtype.kind in "biu"
+        wrong = np.argwhere(~(a == b if whole else np.isclose(a, b, rtol, atol, equal_nan=True)))
+        if len(wrong):
+            at = tuple(map(int, wrong[0]))
+            wide = object if whole else np.complex128
+            worst = np.max(np.abs(a.astype(wide) - b.astype(wide))[tuple(wrong.T)])
+            text = f"{what}: {len(wrong)} of {a.size} elements differ, by up to {worst:g}; the first at {list(at)}: {a[at]}, "
+            raise AssertionError(f"{text}expected {b[at]}\n  got      {a!r}\n  expected {b!r}")
