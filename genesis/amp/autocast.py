@@ -32,12 +32,11 @@ class autocast:
     Args:
         device_type: "cpu", or another type of device, whose tensors are cast (it comes first in PyTorch, too); a dtype
             may be given in its place. Of GPUs, which are not there, nothing is cast, with a warning if ``enabled``
-        dtype: the low precision, bfloat16 (the default) or float16
+        dtype: the low precision, bfloat16 (the default) or float16; of any other nothing is cast, with a warning
         enabled: False turns an outer autocast off
         cache_enabled: cast each parameter once in a region rather than at every use
 
     Raises:
-        ValueError: a dtype that is no low precision, if ``enabled``
         RuntimeError: no type of device
 
     >>> import genesis
@@ -55,10 +54,12 @@ class autocast:
         self.device = _type_of(device_type)
         self._there = memory_named(self.device) is not None
         self._enabled, self._caches = switch("autocast", "enabled", enabled), cache_enabled is not False
-        casts = self._there and self._enabled
-        self.fast_dtype = _low_precision(dtype) if casts else _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
-        if self._enabled and not self._there:
-            warnings.warn(f"autocast: there is no {self.device!r} here, nothing is cast", stacklevel=2)
+        self.fast_dtype = _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
+        why = None if self._there else f"there is no {self.device!r} here"
+        if self.fast_dtype not in _LOW:
+            why = why or f"{self.fast_dtype} is no low precision, as genesis.bfloat16 and genesis.float16 are"
+        if self._enabled and why:
+            warnings.warn(f"autocast: {why}, nothing is cast", stacklevel=2)
             self._enabled = False
         self._open: list[tuple[Any, Any]] = []
 
@@ -89,6 +90,7 @@ class autocast:
 
 
 autocast_mode = autocast
+_LOW = dtypes.bfloat16, dtypes.float16
 _chosen = [dtypes.bfloat16]  # the low precision where none is given
 
 
@@ -101,15 +103,6 @@ def _type_of(device_type: Any) -> str:
     if (name not in MEMORIES and name not in _GPUS) or name == "meta":
         raise DeviceError(message("autocast", f"{device_type!r} is no type of device", hint="device_type='cpu'"))
     return name
-
-
-def _low_precision(dtype: Any) -> dtypes.dtype:
-    low = _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
-    if low not in (dtypes.bfloat16, dtypes.float16):
-        raise ArgumentValueError(
-            message("autocast", f"{low} is no low precision", hint="genesis.bfloat16 or genesis.float16")
-        )
-    return low
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:
@@ -131,7 +124,11 @@ def get_autocast_dtype(device_type: str = "cpu") -> dtypes.dtype:
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     """The low precision where none is given, from now on."""
     if str(device_type).partition(":")[0] == "cpu":
-        _chosen[0] = _low_precision(dtype)
+        low = dtypes.as_dtype(dtype)
+        if low not in _LOW:
+            hint = "genesis.bfloat16 or genesis.float16"
+            raise ArgumentValueError(message("set_autocast_dtype", f"{low} is no low precision", hint=hint))
+        _chosen[0] = low
         if mode.default:
             set_default(False)
             set_default(True)

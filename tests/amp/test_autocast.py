@@ -70,11 +70,23 @@ def test_decorator_and_wrong_arguments():
 
     assert product(torch.rand(2, 2)).dtype == bf16 and product.__name__ == "product"
     with pytest.raises(
-        ValueError, match=r"autocast: genesis.float32 is no low precision\n  try: genesis.bfloat16 or genesis.float16"
+        ValueError, match=r"genesis.float32 is no low precision\n  try: genesis.bfloat16 or genesis.float16"
     ):
-        torch.autocast(dtype=f32)
+        torch.set_autocast_dtype("cpu", f32)
     with pytest.raises(RuntimeError, match="autocast: 'gpu' is no type of device"):
         torch.autocast("gpu")
+
+
+@pytest.mark.parametrize("dtype", [f32, torch.float64, torch.int64])
+def test_of_a_dtype_that_is_no_low_precision_nothing_is_cast(dtype):
+    a = torch.rand(2, 2)
+    with pytest.warns(UserWarning, match=f"autocast: {dtype} is no low precision.* nothing is cast") as seen:
+        mode = torch.autocast("cpu", dtype=dtype)
+    assert len(seen) == 1 and seen[0].filename == __file__
+    with torch.autocast("cpu"):
+        with mode:
+            assert not torch.is_autocast_enabled() and (a @ a).dtype == f32
+        assert (a @ a).dtype == bf16
 
 
 @pytest.mark.parametrize("dtype", [f32, torch.float64, torch.int64])
