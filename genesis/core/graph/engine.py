@@ -233,7 +233,12 @@ class _Task:
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
         # hooks are called in the reverse order of the forward, as in PyTorch: they may take what the forward's left of a
         # module that is used several times from the end of a list
-        self.in_order = HOOKED[0] and any([n._hooks is not None and n._hooks is not SPECIAL for n in self.reached])
+        self.in_order = False
+        if HOOKED[0]:
+            for node in self.reached:
+                if node._hooks is not None and node._hooks is not SPECIAL and node._hooks.are_called:
+                    self.in_order = True
+                    break
         if self.in_order:
             self.ready.sort(key=Node._sequence_nr)
 

@@ -68,6 +68,11 @@ class NodeHooks:
         self.metadata: dict[Any, Any] = {}  # whatever users want to note of the node
 
     @property
+    def are_called(self) -> bool:
+        """Whether any function is called."""
+        return bool(self.tensor or self.pre or self.post or self.post_accumulate)
+
+    @property
     def sees_sums_only(self) -> bool:
         """Whether no hook gets a gradient, only tensors whose ``.grad`` it is in: it need not be apart from that."""
         return not (self.tensor or self.retained or self.pre or self.post)
