@@ -115,9 +115,13 @@ def _uniform(
         return in_pairs(lambda size, real: _uniform(stream, size, real, low, high), shape, kind)
     real = np.float64 if kind == np.float64 else np.float32
     drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind, copy=False)
-    if high > low and (beyond := drawn.astype(real, copy=False) >= high).any():  # rounding may have reached the end
-        drawn = np.where(beyond, real(low), drawn.astype(real))
-    return drawn
+    if not high > low:
+        return drawn
+    wide = drawn.astype(real, copy=False)
+    beyond = wide >= high  # rounding may have reached the end
+    if isinstance(beyond, np.ndarray) and not beyond.any():  # (in a program they are no arrays)
+        return drawn
+    return np.where(beyond, real(low), wide)
 
 
 def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: float = 1.0) -> Any:
