@@ -235,6 +235,8 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         return take_index(self, key, (AT,))  # type: ignore[no-any-return]
     if (
         key.__class__ is tuple
+        and key
+        and key[0].__class__ is Tensor
         and (arrays := _index_arrays(self, key))
         and (chosen := _elements(self, arrays)) is not None
     ):
