@@ -69,7 +69,7 @@ def hooked(a):
         b.register_hook(lambda g: g * 0.5)
     return b
 def halved(a):
-    while a.abs().max() > 1:
+    while 1 < a.abs().max() < 1e9:  # what these programs add to may be infinite
         a = a / 2
     return a
 def pieces(a, count=2):
