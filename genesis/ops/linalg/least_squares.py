@@ -17,7 +17,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.linalg import host
-from genesis.ops.linalg.common import FACTORIZATION, check_matrix, check_same, real_of
+from genesis.ops.linalg.common import FACTORIZATION, check_matrix, check_same, in_front_of, real_of
 from genesis.ops.linalg.eigen import linalg_eigvalsh
 from genesis.ops.linalg.qr import linalg_qr
 from genesis.ops.linalg.svd import linalg_svdvals
@@ -116,9 +116,7 @@ def _pinv_rule(g: Tensor, A: Tensor, out: Tensor) -> Tensor:
     FACTORIZATION,
     {"A": _pinv_rule},
     infer=lambda A, keep, hermitian: Spec((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype, A.device),
-    batch=lambda b, A, keep, hermitian: b.run(
-        *[b.spread(x, f) for x, f in zip((A, keep), b.batched, strict=True)], hermitian
-    ),
+    batch=lambda b, A, keep, hermitian: in_front_of(b, (A, keep), (2, 1), hermitian),
     holomorphic=False,
     dtypes="Fc",
     method=False,
