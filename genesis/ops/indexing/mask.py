@@ -170,24 +170,23 @@ def _triangle(name: str, keep: Any) -> Any:
     )(meaning)
 
 
-def _below(rows: int, columns: int, diagonal: int) -> Any:
-    """Which elements of a matrix are not above a diagonal. Nobody writes to it."""
-    return np.tri(rows, columns, diagonal, np.bool_)
+_SMALL = 1 << 14  # elements of a matrix whose triangle is kept
+_kept_triangle = functools.lru_cache(maxsize=64)(np.tri)
 
 
-_kept_below, _SMALL = functools.lru_cache(maxsize=64)(_below), 1 << 14  # elements of a matrix whose mask is kept
+def _below(x: Any, diagonal: int) -> Any:
+    """Which elements of the matrices of x are not above a diagonal. Nobody writes to it."""
+    rows, columns = x.shape[-2:]
+    triangle = _kept_triangle if rows * columns <= _SMALL else np.tri
+    return triangle(rows, columns, diagonal, np.bool_)
 
 
 def _lower(x: Any, diagonal: int) -> Any:
-    rows, columns = x.shape[-2:]
-    mask = (_kept_below if rows * columns <= _SMALL else _below)(rows, columns, diagonal)
-    return np.where(mask, x, np.zeros(1, x.dtype))
+    return np.where(_below(x, diagonal), x, np.zeros(1, x.dtype))
 
 
 def _upper(x: Any, diagonal: int) -> Any:
-    rows, columns = x.shape[-2:]
-    mask = (_kept_below if rows * columns <= _SMALL else _below)(rows, columns, diagonal - 1)
-    return np.where(mask, np.zeros(1, x.dtype), x)
+    return np.where(_below(x, diagonal - 1), np.zeros(1, x.dtype), x)
 
 
 tril, triu = _triangle("tril", _lower), _triangle("triu", _upper)
