@@ -20,6 +20,7 @@ from genesis.base import dtypes
 from genesis.base.device import MEMORIES, memory_named
 from genesis.base.errors import ArgumentValueError, DeviceError, message
 from genesis.core.call.casts import cast_for
+from genesis.core.call.halves import HALVES
 from genesis.core.call.refusal import switch
 from genesis.core.graph import autocast as mode
 from genesis.core.graph.autocast import Autocast
@@ -56,7 +57,7 @@ class autocast:
         self._enabled, self._caches = switch("autocast", "enabled", enabled), cache_enabled is not False
         self.fast_dtype = _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
         why = None if self._there else f"there is no {self.device!r} here"
-        if self.fast_dtype not in _LOW:
+        if self.fast_dtype.np not in HALVES:
             why = why or f"{self.fast_dtype} is no low precision, as genesis.bfloat16 and genesis.float16 are"
         if self._enabled and why:
             warnings.warn(f"autocast: {why}, nothing is cast", stacklevel=2)
@@ -90,7 +91,6 @@ class autocast:
 
 
 autocast_mode = autocast
-_LOW = dtypes.bfloat16, dtypes.float16
 _chosen = [dtypes.bfloat16]  # the low precision where none is given
 
 
@@ -125,7 +125,7 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     """The low precision where none is given, from now on."""
     if str(device_type).partition(":")[0] == "cpu":
         low = dtypes.as_dtype(dtype)
-        if low not in _LOW:
+        if low.np not in HALVES:
             hint = "genesis.bfloat16 or genesis.float16"
             raise ArgumentValueError(message("set_autocast_dtype", f"{low} is no low precision", hint=hint))
         _chosen[0] = low
